@@ -73,7 +73,8 @@ def index_photos(
     started = time.perf_counter()
     index = Path(index)
     extra = {"model": model_name, "reader": READER, **describe_collection(source, index, listed)}
-    extra |= text_is_wanted(index)
+    if text_is_wanted(index):
+        extra["text"] = 1
     scheme = scheme or usual_scheme(model.balance)
     settings = settings_of(model.identity, topk_words, scheme)
     words = model.vocabulary.words

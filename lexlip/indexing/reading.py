@@ -51,12 +51,11 @@ def check_reader(wanted: bool | None) -> None:
         raise MissingPackage(f"to read the text in photos, {EXTRAS['rapidocr']}", name="rapidocr")
 
 
-def text_is_wanted(index: Path) -> dict[str, int]:
-    """Return what index.json says about the text in photos, as the index that is there does."""
+def text_is_wanted(index: Path) -> bool:
+    """Return whether the text in photos is read for the index that is there."""
     with suppress(FixableError):
-        extra = read_header(index).extra
-        return {name: extra[name] for name in ("text",) if name in extra}
-    return {}
+        return "text" in read_header(index).extra
+    return False
 
 
 def texts_of_index(index: Path) -> dict[str, tuple[TextLine, ...]]:

@@ -88,6 +88,8 @@ class TableWriter:
         try:
             write_given_words(self._connection)
         except ValueError as error:
+            self._connection.close()
+            file.unlink()
             raise CorruptIndex(f"{file} cannot be made ({error}): build the index again") from None
         self._connection.execute("COMMIT")
         self._connection.close()

@@ -212,7 +212,8 @@ class _Update:
             table.remember(self.plan.unreadable | (self.photos.unreadable if self.photos else {}))
         if places := [*self.plan.places, *self.away]:
             extra["kept"] = kept_since(places, held)
-        extra |= {name: named[name] for name in ("text",) if name in named}
+        if "text" in named:
+            extra["text"] = named["text"]
         extra |= mounts_with(places, extra, held)
         return write_caption_index(writer.folder, self.index, {**extra, "photos": table.name}, held)
 

@@ -36,7 +36,6 @@ TABLES = (
 )
 HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'given'"
 
-
 FEWEST_LETTERS = 6  # of a word that may be misspelled
 
 
@@ -69,7 +68,7 @@ class GivenWordsTable(ABC):
         return photos, [len(photos_with(phrase, lists)) for phrase in wanted]
 
     def spelled_like(self, words: Sequence[str]) -> list[dict[str, int] | None]:
-        """Return for each of some words what it may be a slip of: words in which one letter is another.
+        """Return for each of some words what it may be a slip of: words that are one slip of a letter away.
 
         Returns:
             Such words; of the number of each, it matters only which is the largest: that of the word of the
@@ -85,7 +84,7 @@ class GivenWordsTable(ABC):
             for field in FIELDS:
                 start = len(field) + 1
                 question = (
-                    "SELECT word, length(photos) FROM given WHERE word > ? AND word < ?"
+                    "SELECT word, coalesce(length(photos), 0) FROM given WHERE word > ? AND word < ?"
                     " AND length(word) BETWEEN ? AND ?"
                 )
                 lengths = start + len(word) - 1, start + len(word) + 1

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables l
 """
 
 TEXTS = """
-CREATE TABLE IF NOT EXISTS texts (  -- what was read in photos; only if somebody wanted that
+CREATE TABLE IF NOT EXISTS texts (  -- what was read in photos; older tables lack it
     digest TEXT PRIMARY KEY, lines TEXT NOT NULL, sum INTEGER
 ) WITHOUT ROWID;
 """

@@ -36,6 +36,7 @@ NAMED = 10  # folders that are told if no photo meets a filter
 MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 LEAST_NAMED = 0.6  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words; docs/notes/2026-11-28-one-box.md has the figures
+MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
 DATED = 100  # hits that are sorted by date if the answer has no cut
 
 
@@ -183,10 +184,10 @@ class IndexState:
 
         Args:
             wanted: the phrases; those in quotes stay.
-            unknown: words that may be misspelled; None is all.
+            unknown: words that may be misspelled; None is all. The first MOST_SLIPS are looked up.
         """
         words = [word for phrase in wanted if not phrase.exact for word in phrase.words]
-        words = [word for word in words if unknown is None or word in unknown]
+        words = [word for word in words if unknown is None or word in unknown][:MOST_SLIPS]
         near = dict(zip(words, self.photos.spelled_like(words), strict=True)) if words else {}
         meant = {word: max(like, key=like.__getitem__) for word, like in near.items() if like}
         return tuple(

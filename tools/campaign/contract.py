@@ -88,11 +88,17 @@ def choose(names: Sequence[str]) -> list[Attack]:
     """
     for module in MODULES:
         import_module(f"{__package__}.{module}")
-    attacks = ATTACKS.values()
+    attacks = sorted(ATTACKS.values(), key=_module)  # some may have been imported before
     for name in names:
         if not any(name in (attack.name, attack.family) for attack in attacks):
-            raise ValueError(f"there is no attack {name!r}: give one of {', '.join(ATTACKS)}")
+            raise ValueError(f"there is no attack {name!r}: give one of {', '.join(a.name for a in attacks)}")
     return [attack for attack in attacks if not names or {attack.name, attack.family} & set(names)]
+
+
+def _module(attack: Attack) -> int:
+    """Return the place among MODULES of an attack's function, which may be a partial one."""
+    function = getattr(attack.run, "func", attack.run)
+    return MODULES.index(function.__module__.rpartition(".")[2])
 
 
 def attack(name: str, tries: int, short: int, seconds: float = 60, **more: object) -> Callable[[Run], Run]:

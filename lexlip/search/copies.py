@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from lexlip.data.images import open_image, quiet
 from lexlip.data.source import Skipped
-from lexlip.errors import DataError, UnreadableImage, writing
+from lexlip.errors import UnreadableImage, writing
 from lexlip.machine.output_files import write_new
 from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.answer import Hit
-from lexlip.words.plain_text import readable, whole
+from lexlip.words.plain_text import composed, readable, whole
 
 LONGEST_NAME = 200  # bytes, so that a number and a mark of what is not complete still fit
 
@@ -63,8 +63,8 @@ def copy_hits(
             data = read(hit.id)
             with quiet():
                 open_image(data)  # a stranger's index may name any file
-        except DataError as error:
-            skipped.append(Skipped(hit.id, error.reason if isinstance(error, UnreadableImage) else str(error)))
+        except UnreadableImage as error:
+            skipped.append(Skipped(hit.id, error.reason))
             continue
         with writing(f"copies into {folder}"):
             copy, new = _copy(data, Path(folder), hit.path)
@@ -103,6 +103,27 @@ def file_name(photo: str) -> str:
     name = _SIGNS.sub("_", readable(whole(PurePath(photo).name))).rstrip(". ") or "photo"
     stem, ending = _parts(f"_{name}" if _DEVICE.match(name) else name)
     return stem.encode()[: LONGEST_NAME - len(ending.encode())].decode(errors="ignore") + ending
+
+
+class Names:
+    """Gives each of several files a name that no other of them has on any system; some are taken before."""
+
+    def __init__(self, *taken: str) -> None:
+        self._taken = set(map(_same, taken))
+        self._free: dict[str, Iterator[str]] = {}  # by the name of a file those that may be free
+
+    def take(self, photo: str) -> str:
+        """Return the name of a photo, given its path."""
+        name = file_name(photo)
+        free = self._free.setdefault(name, numbered(name))
+        found = next(one for one in free if _same(one) not in self._taken)
+        self._taken.add(_same(found))
+        return found
+
+
+def _same(name: str) -> str:
+    """Return what is equal for names that some system takes for one."""
+    return composed(name).casefold()
 
 
 def numbered(name: str) -> Iterator[str]:

@@ -1,4 +1,5 @@
 import os
+import unicodedata
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from lexlip.data.files import read_location
 from lexlip.errors import DataError
 from lexlip.retrieval.answer import Hit
-from lexlip.search.copies import check_folder, copy_hits, file_name, numbered
+from lexlip.search.copies import Names, check_folder, copy_hits, file_name, numbered
 
 
 def hit(path: Path) -> Hit:
@@ -117,3 +118,14 @@ def test_long_names_are_cut_before_their_ending() -> None:
 def test_numbers_stand_before_the_ending() -> None:
     assert list(islice(numbered("a.b.jpg"), 3)) == ["a.b.jpg", "a.b (2).jpg", "a.b (3).jpg"]
     assert list(islice(numbered("a"), 2)) == ["a", "a (2)"]
+
+
+def test_no_two_names_are_the_same_on_any_system() -> None:
+    names = Names("missing.txt")
+    given = ["a/dog.jpg", "b/Dog.JPG", "c/dog.jpg", "d/dog (2).jpg", "e/Missing.txt", "f/a:b", "f/a?b"]
+    taken = [names.take(photo) for photo in given]
+    assert taken == [
+        *("dog.jpg", "Dog (2).JPG", "dog (3).jpg", "dog (2) (2).jpg", "Missing (2).txt", "a_b", "a_b (2)")
+    ]
+    composed, decomposed = "e/\u00fc.jpg", "f/u\u0308.jpg"
+    assert len({unicodedata.normalize("NFC", names.take(photo)) for photo in (composed, decomposed)}) == 2

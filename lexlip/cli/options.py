@@ -18,7 +18,7 @@ FIRST_STAGES = (
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.hybrid.Fusion`
-FILTERS = ("after", "before", "folder", "caption")  # see `lexlip.retrieval.filters.Filters`
+FILTERS = ("after", "before", "folder", "caption", "album")  # see `lexlip.retrieval.filters.Filters`
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -143,6 +143,7 @@ filter_options = together(
     click.option(
         "--caption", metavar="WORDS", help="Photos whose captions and keywords hold all these words."
     ),
+    click.option("--album", metavar="NAME", help="Photos of this album, see --add-to and `lexlip serve`."),
 )
 
 

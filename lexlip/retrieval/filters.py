@@ -1,7 +1,8 @@
-"""Which photos of an index a search shows: by date, folder and captions; and near-duplicates as one."""
+"""Which photos of an index a search shows: by date, folder, captions, album; and near-duplicates as one."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexlip.errors import DataError
+from lexlip.retrieval.albums import check_name
 from lexlip.words.plain_text import composed, readable, whole, words_in
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
@@ -34,15 +36,20 @@ class Filters:
         before: the same: taken on or before its end, so "2014" includes all of 2014.
         folder: the photo's id is below this folder ("holidays/2014").
         caption: words that are all in the photo's captions or keywords, as whole words, in any case.
+        album: the photo is in the index's album of this name; see `lexlip.retrieval.albums`.
+        listed: the photo's id is one of these, as a search fills it in for the album.
 
     Raises:
-        DataError: a date does not exist, `after` is later than `before`, or `caption` has no word.
+        DataError: a date does not exist, `after` is later than `before`, `caption` has no word, or `album` is
+            no name.
     """
 
     after: str | None = None
     before: str | None = None
     folder: str | None = None
     caption: str | None = None
+    album: str | None = None
+    listed: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("after", "before"):
@@ -55,10 +62,13 @@ class Filters:
             raise DataError(f"the caption to look for, {self.caption!r}, has no word in it: give words")
         if (words := len(words_of(self.caption or ""))) > MOST_WORDS:
             raise DataError(f"the caption to look for has {words:,} words: give at most {MOST_WORDS}")
+        if self.album:
+            check_name(self.album)
 
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""
-        return bool(self.after or self.before or self.below or words_of(self.caption or ""))
+        listed = self.album or self.listed is not None
+        return bool(self.after or self.before or self.below or words_of(self.caption or "") or listed)
 
     def to_sql(self) -> tuple[str, list[str]]:
         """Return them as a condition on the rows of a table of photos, with its values."""
@@ -72,6 +82,8 @@ class Filters:
         elif self.below:
             asked.append(("instr(composed(id), ?) = 1", [f"{composed(self.below)}/"]))
         asked += [("instr(words, ?) > 0", [f" {word} "]) for word in words_of(self.caption or "")]
+        if self.listed is not None:
+            asked.append(("id IN (SELECT value FROM json_each(?))", [json.dumps(self.listed)]))
         conditions = " AND ".join(condition for condition, _ in asked)
         return conditions or "true", [value for _, values in asked for value in values]
 

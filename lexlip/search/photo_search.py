@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -15,6 +16,7 @@ from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.first_stage import Moved, Shared
@@ -301,6 +303,11 @@ class PhotoSearch:
 
     # ---- what an index knows ----
 
+    @property
+    def albums(self) -> Albums:
+        """The index's albums."""
+        return Albums(self.stage.index)
+
     @contextmanager
     def now(self) -> Iterator[tuple[FirstStage, PhotoTable]]:
         """Give one state of the index, the newest: its stage, and its table of photos."""
@@ -384,6 +391,8 @@ class PhotoSearch:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
+        if (filters := how.get("filters")) and filters.album:
+            how = {**how, "filters": replace(filters, listed=tuple(self.albums.ids(filters.album)))}
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)

@@ -42,6 +42,7 @@ class Page(_Strict):
     caption: str | None = Field(
         None, max_length=1000, description="Words of captions or keywords, all of them."
     )
+    album: str | None = Field(None, max_length=100, description="Photos of this album.")
     group: bool = Field(False, description="Show near-duplicates as one hit.")
     content_only: bool = Field(
         False,
@@ -96,6 +97,15 @@ class Download(_Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"keys": ["KEY"]}]})
 
     keys: list[str] = Field(min_length=1, description="The keys of the photos.")
+
+
+class AlbumChange(_Strict):
+    """What becomes of an album, which is made if there is none; without photos there is none."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"add": ["KEY"]}]})
+
+    add: list[str] = Field([], description="The keys of photos that come into it.")
+    remove: list[str] = Field([], description="The keys of photos that leave it.")
 
 
 class HitBody(BaseModel):
@@ -159,6 +169,7 @@ class PhotoBody(BaseModel):
     keywords: list[str]
     text: list[str] = Field(description="The lines of text in the photo, if they were read.")
     words: dict[str, float]
+    albums: list[str] = Field(description="The albums that it is in.")
 
 
 class PlacesBody(BaseModel):
@@ -226,6 +237,20 @@ class FacetsBody(BaseModel):
     last: str | None
     dated: int
     captioned: int
+
+
+class AlbumBody(BaseModel):
+    """An album with the number of its photos that the index holds."""
+
+    name: str
+    photos: int
+
+
+class AlbumsBody(BaseModel):
+    """The albums of the index."""
+
+    writable: bool = Field(description="Whether this server changes them.")
+    albums: list[AlbumBody]
 
 
 class UpdateBody(BaseModel):

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from lexlip.server.known_words import KnownWords
 from lexlip.server.model_process import ModelProcess, make_tasks
 from lexlip.server.photo_files import FOLDER, Sent, Thumbnails, file_kind, name_of, not_sent, read_photo
 from lexlip.server.problems import Problem, busy
+from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
     from lexlip.server.bodies import Page
@@ -234,7 +235,7 @@ class ServedIndex:
         if page.k > self.limits.k:
             raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
         return {
-            "filters": Filters(page.after, page.before, page.folder, page.caption) or None,
+            "filters": Filters(page.after, page.before, page.folder, page.caption, page.album) or None,
             "min_score": page.min_score,
             "cursor": page.cursor,
             "sort": page.sort,
@@ -249,7 +250,8 @@ class ServedIndex:
         """Return what is known about a photo."""
         photo = self.search.photo(_id_of(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
-        return {**about, "words": self.search.photo_words(photo.id)}
+        words, albums = self.search.photo_words(photo.id), self.search.albums.holding(photo.id)
+        return {**about, "words": words, "albums": albums}
 
     def thumbnail(self, key: str, width: int, known: str) -> Sent:
         """Return a photo as WebP of a width; `known` names what the browser has."""
@@ -290,6 +292,32 @@ class ServedIndex:
         """Yield parts that are made in threads, on the event loop."""
         while part := await self.sending.run(next, parts, b""):
             yield part
+
+    # ---- albums, in threads ----
+
+    def albums(self) -> dict[str, Any]:
+        """Return the albums of the index, and whether they are changed here."""
+        albums, listed = self.search.albums, []
+        with self.search.now() as (stage, photos):
+            for name in albums.names():
+                with suppress(DataError):  # it is gone, or damaged
+                    held = sum(photo is not None for photo in photos.get(albums.ids(name)))
+                    listed.append({"name": name, "photos": held})
+            return {"writable": bool(sealed_tables(stage.metadata.extra)), "albums": listed}
+
+    def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> dict[str, Any]:
+        """Add photos to an album, and take others out; return all albums."""
+        new = list(map(_id_of, add))
+        with self.search.now() as (stage, photos):
+            if not sealed_tables(stage.metadata.extra):
+                raise Problem(403, "this user has not made the index: its albums are not changed here")
+            for id, photo in zip(new, photos.get(new), strict=True):
+                if photo is None:
+                    raise Problem(404, f"the index holds no photo with the id {readable(id)!r}")
+        self.search.albums.change(name, new, map(_id_of, remove))
+        return self.albums()
+
+    # ---- the image model, in threads ----
 
     def places(self, key: str, words: str) -> dict[str, Any]:
         """Return where words are in a photo; by default its own."""

@@ -303,13 +303,15 @@ class FolderSource(Source):
         self.items = [Item(photo, self._captions(photo, texts)) for photo in listing.photos]
         self._sides = Beside(listing.sides)
 
-    def _stems(self, photo: str) -> list[str]:
-        """Return the names without suffix of a photo and of the files that are the same one."""
-        names = (photo, *self._same.get(photo, ()))
-        return list(dict.fromkeys(name.rpartition(".")[0] for name in names))
+    def _names(self, photo: str) -> dict[str, list[str]]:
+        """Return the names of a photo and of the files that are the same one, by what they are without suffix."""
+        names: dict[str, list[str]] = {}
+        for name in (photo, *self._same.get(photo, ())):
+            names.setdefault(name.rpartition(".")[0], []).append(name)
+        return names
 
     def _captions(self, photo: str, texts: Beside) -> tuple[str, ...]:
-        text = next(filter(None, (texts.find(stem, ".txt") for stem in self._stems(photo))), None)
+        text = next(filter(None, (texts.find(stem, ".txt") for stem in self._names(photo))), None)
         if text is None:
             return ()
         try:
@@ -322,7 +324,7 @@ class FolderSource(Source):
         return f"{self.root}/{self.items[index].id}"
 
     def sides(self, index: int) -> Sequence[str]:
-        photo = self.items[index].id
-        names = (photo, *self._same.get(photo, ()), *self._stems(photo))
-        found = dict.fromkeys(self._sides.find(name, ".xmp") for name in names)
+        names = self._names(self.items[index].id).items()
+        stems = (stem for without, those in names for stem in (*those, without))
+        found = dict.fromkeys(self._sides.find(stem, ".xmp") for stem in stems)
         return [f"{self.root}/{name}" for name in found if name is not None]

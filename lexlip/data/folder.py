@@ -304,7 +304,7 @@ class FolderSource(Source):
         self._sides = Beside(listing.sides)
 
     def _names(self, photo: str) -> dict[str, list[str]]:
-        """Return the names of a photo and of the files that are the same one, by what they are without suffix."""
+        """Return by names without suffix those of a photo and of the files that are the same one."""
         names: dict[str, list[str]] = {}
         for name in (photo, *self._same.get(photo, ())):
             names.setdefault(name.rpartition(".")[0], []).append(name)

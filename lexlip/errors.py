@@ -104,6 +104,7 @@ BRINGS = {
     "mteb": ("mteb",),
     "draw": ("wordcloud", "matplotlib"),
     "raw": ("rawpy",),
+    "jxl": ("pillow_jxl",),
     "ocr": ("rapidocr",),
     "mcp": ("mcp",),
     "ray": ("ray",),

@@ -108,6 +108,17 @@ def raw() -> None:
     find("red")
 
 
+def jxl() -> None:
+    """Index a JPEG XL, and find it."""
+    import pillow_jxl  # noqa: F401 (Pillow can write them from now on)
+    from PIL import Image
+
+    Path("photos").mkdir()
+    Image.new("RGB", (300, 200), "red").save("photos/red.jxl")
+    assert "1 photo, " in run("lexlip index photos")[0]
+    find("red")
+
+
 def ocr() -> None:
     """Read what is written in a picture, and find it."""
     from PIL import Image, ImageDraw, ImageFont

@@ -55,6 +55,8 @@ def _answer(data: bytes, halved: int) -> tuple[dict[str, Any], dict[str, bytes]]
             return _raw_as_jpeg(data)
         image = _open(data)
         parts = {name: image.info[name] for name in ("exif", "xmp") if image.info.get(name)}
+        if image.format == "JXL" and "exif" in parts and not image.jpeg:
+            parts["exif"] = _upright(image)
         picture = image if halved == HEADER_ONLY else _decoded(data, halved)
         parts["pixels"] = b"" if halved == HEADER_ONLY else picture.tobytes()
     except Exception as error:  # decoders raise nearly anything for a damaged file
@@ -70,7 +72,19 @@ def _message(error: Exception) -> str:
 
 
 def _open(data: bytes) -> Any:
-    return Image.open(io.BytesIO(data), formats=["HEIF", "JPEG2000"])
+    formats = ["HEIF", "JPEG2000"]
+    if data.startswith((b"\xff\x0a", b"\0\0\0\x0cJXL ")):
+        import pillow_jxl  # noqa: F401 (Pillow can open them from now on)
+
+        formats = ["JXL"]
+    return Image.open(io.BytesIO(data), formats=formats)
+
+
+def _upright(image: Any) -> bytes:
+    """Return the EXIF of a JPEG XL, which its decoder has turned already unless it was a JPEG."""
+    exif = image.getexif()
+    exif[_ORIENTATION] = 1
+    return exif.tobytes()  # type: ignore[no-any-return]
 
 
 def _decoded(data: bytes, halved: int) -> Image.Image:

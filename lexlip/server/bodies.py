@@ -147,6 +147,9 @@ class PhotoBody(BaseModel):
     captions: list[str]
     keywords: list[str]
     text: list[str] = Field(description="The lines of text in the photo, if they were read.")
+    text_places: list[list[int]] = Field(
+        description="The corners of each line, around it: x and y, in thousandths of the photo's width and height."
+    )
     words: dict[str, float]
 
 

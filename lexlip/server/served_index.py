@@ -246,6 +246,7 @@ class ServedIndex:
         """Return what is known about a photo."""
         photo = self.search.photo(_id_of(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
+        about["text_places"] = [list(line.corners) for line in photo.text]
         return {**about, "words": self.search.photo_words(photo.id)}
 
     def thumbnail(self, key: str, width: int, known: str) -> Sent:

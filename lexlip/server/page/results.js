@@ -10,7 +10,7 @@ const OPEN = 12; // pages that are kept unpacked
 export const isGiven = (word) => word.includes(":");
 
 /** As the server compares names: in small letters, without accents. */
-const folded = (word) =>
+export const folded = (word) =>
 	word
 		.toLowerCase()
 		.normalize("NFKD")

@@ -42,6 +42,7 @@ class Photo:
     captions: list[str] = field(default_factory=list)
     keywords: list[str] = field(default_factory=list)
     text: list[str] = field(default_factory=list)
+    text_places: list[list[int]] = field(default_factory=list)
 
     def picture(self, width: int) -> bytes:
         """Two colours and a disc, the same for the same id."""
@@ -240,7 +241,8 @@ class Collection:
         return {
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
-            **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text, "version": "1"},
+            **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text},
+            **{"text_places": photo.text_places, "version": "1"},
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
 

@@ -360,6 +360,7 @@ class App extends Component {
 		return html`
 			<header>
 				<${SearchBar} self=${this.bar} query=${query} pictureUrl=${pictures.get(query.picture)?.url}
+					hasWords=${status?.words !== false}
 					onSearch=${this.ask} onPicture=${this.picture}
 					onHome=${(event) => this.follow(event, asked(query, FILTERS))} />
 				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}

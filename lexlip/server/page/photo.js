@@ -232,7 +232,7 @@ export class PhotoView extends Component {
 		const { line, word, pinned } = this.state;
 		const found = (word ?? pinned) ? [] : linesFound(photo, this.props.hit);
 		const shown = line === null ? found : [line];
-		return html`<svg class="lines" viewBox="0 0 1000 1000" preserveAspectRatio="none" aria-hidden="true">
+		return html`<svg class="writing" viewBox="0 0 1000 1000" preserveAspectRatio="none" aria-hidden="true">
 			${shown.map((number) => html`<polygon key=${number} points=${photo.text_places[number].join(" ")} />`)}
 		</svg>`;
 	}
@@ -322,7 +322,7 @@ export class PhotoView extends Component {
 						"text in it",
 						text.map(
 							(line, number) => html`
-								<button key=${number} class="line" onPointerEnter=${() => this.setState({ line: number })}
+								<button key=${number} class="written" onPointerEnter=${() => this.setState({ line: number })}
 									onPointerLeave=${() => this.setState({ line: null })} onFocus=${() => this.setState({ line: number })}
 									onBlur=${() => this.setState({ line: null })}>${line}</button>${" "}
 							`,

@@ -198,7 +198,7 @@ def test_where_text_stands_is_marked(visit: Visit, site: str, collection: Collec
     photo.text_places = [[100, 200, 300, 200, 300, 260, 100, 260], [500, 700, 900, 690, 900, 760, 500, 770]]
     page = visit(f"{site}?q=text:exit", width)
     page.locator("[data-index='0']").click()
-    marked = page.locator(".lines polygon")
+    marked = page.locator(".writing polygon")
     expect(marked).to_have_count(1)  # the line by which it was found
     figure, box = page.locator("figure").bounding_box(), marked.bounding_box()
     for side, size, at, length in (("x", "width", 0.1, 0.2), ("y", "height", 0.2, 0.06)):

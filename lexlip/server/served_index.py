@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,8 @@ from fastapi import Response
 from anserini_bridge import read_header
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
-from lexlip.errors import DataError
+from lexlip.data.gazetteer import place_name
+from lexlip.errors import DataError, MissingPackage
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
@@ -231,7 +232,8 @@ class ServedIndex:
         if page.k > self.limits.k:
             raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
         return {
-            "filters": Filters(page.after, page.before, page.folder, page.caption) or None,
+            "filters": Filters(page.after, page.before, page.folder, page.caption, page.near, page.within)
+            or None,
             "min_score": page.min_score,
             "cursor": page.cursor,
             "sort": page.sort,
@@ -246,6 +248,7 @@ class ServedIndex:
         """Return what is known about a photo."""
         photo = self.search.photo(_id_of(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
+        about["place"] = _name_of_place(photo.place)
         about["text_places"] = [list(line.corners) for line in photo.text]
         return {**about, "words": self.search.photo_words(photo.id)}
 
@@ -326,3 +329,9 @@ def _id_of(key: str) -> str:
         return id_of(key)
     except DataError as error:
         raise Problem(404, str(error)) from None
+
+
+def _name_of_place(place: tuple[float, float] | None) -> str | None:
+    with suppress(MissingPackage):
+        return None if place is None else place_name(*place)
+    return None

@@ -221,3 +221,11 @@ def test_without_rawpy_a_file_is_not_even_read(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OutOfReach, match=r"lexlip\[raw\]"):
         source.image(1)
     assert source.image(2).size == (40, 30)
+
+
+@needs_rawpy
+def test_the_place_of_a_raw_file() -> None:
+    for preview in (jpeg(drawing()), None):
+        _, facts = decode_with_facts(dng(preview=preview, place=(48.25, 11.5)))
+        assert facts.place == (48.25, 11.5)
+        assert (facts.taken, facts.camera) == ("2021-05-06T07:08:09", "Lexcam One")

@@ -131,7 +131,7 @@ def test_what_is_no_picture_is_refused(server: Serving, data: bytes, status: int
         ({"q": "dog", "k": "1001"}, "at most 1000 hits"),
         ({"q": "dog", "k": "many"}, "k: input should be a valid integer"),
         ({"q": "dog", "min_score": "nan"}, "min_score: input should be a finite number"),
-        ({"q": "dog", "sort": "size"}, "sort: input should be 'match' or 'date'"),
+        ({"q": "dog", "sort": "size"}, "sort: input should be 'match', 'date' or 'place'"),
         ({"q": "dog", "fodler": "2014"}, "fodler: extra inputs are not permitted"),
     ],
 )

@@ -331,6 +331,7 @@ class ShardedPhotos(PhotoTable):
             "last": max((one["last"] for one in found if one["last"]), default=None),
             "dated": sum(one["dated"] for one in found),
             "captioned": sum(one["captioned"] for one in found),
+            "located": sum(one["located"] for one in found),
         }
 
     def read(self, id: str) -> bytes:

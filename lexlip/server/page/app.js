@@ -309,6 +309,7 @@ class App extends Component {
 			next=${at >= 0 && (at + 1 < results.length || !results.done)}
 			likeAddress=${writeAddress(like)}
 			onLike=${(event) => this.follow(event, like)}
+			onFollow=${this.follow}
 			onStep=${this.step}
 			onClose=${this.close}
 			onProblem=${(error) => error instanceof Gone && this.failed(error)}

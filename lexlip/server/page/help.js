@@ -11,6 +11,7 @@ const MARKS = [
 	['folder:"2019 italy"', "in a folder with these words"],
 	["caption:cake", "whose captions or keywords have this word"],
 	["text:exit", "in which this word is written"],
+	["near:48.1,11.6", "taken near this place: degrees north and east, or its name"],
 ];
 
 /** A button with the marks that a query may have, of which one is taken; without words in the index, only fields. */

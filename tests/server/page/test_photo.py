@@ -190,6 +190,17 @@ def test_a_photo_that_is_gone(visit: Visit, site: str) -> None:
     assert asked(page) == {"q": ["dog"]}
 
 
+def test_photos_near_a_photo(visit: Visit, site: str, collection: Collection) -> None:
+    collection.photos[0].place = (45.75, 4.85)
+    page = visit(f"{site}?q=dog&photo={key_of(collection.photos[0].id)}")
+    expect(page.get_by_text("Lyon, France · 45.75, 4.85")).to_be_visible()
+    page.get_by_role("link", name="near here").click()
+    until(page, lambda: asked(page) == {"q": ["near:45.75,4.85"]})
+    page.goto(f"{site}?q=dog&photo={key_of(collection.photos[1].id)}")
+    expect(page.locator(".path")).to_be_visible()
+    expect(page.get_by_role("link", name="near here")).to_have_count(0)
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_where_text_stands_is_marked(visit: Visit, site: str, collection: Collection, width: int) -> None:
     photo = collection.photos[0]

@@ -35,6 +35,7 @@ from lexlip.search.answering import (
     page_of,
     with_named,
 )
+from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
+    from lexlip.retrieval.filters import Filters
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
     from lexlip.search.rerank import Reranker
@@ -298,6 +300,35 @@ class PhotoSearch:
         left_out = (without,) if isinstance(without, str) else tuple(without)
         how["content_only"] = True
         return self.text(Query(text, "", added=added, without=left_out), k, **how)
+
+    # ---- without a query ----
+
+    def listed(
+        self,
+        k: int = 50,
+        filters: Filters | None = None,
+        cursor: str | None = None,
+        order: Order = "newest",
+    ) -> Listing:
+        """Return a page of k photos by date; those of which nobody knows one come last.
+
+        Args:
+            k: photos of a page.
+            filters: that they meet.
+            cursor: `Listing.cursor` of the page before, or `Month.cursor`; all else must be the same.
+            order: of the dates.
+
+        Raises:
+            DataError: the cursor is of another state of the index, or of another listing; or the index is
+                too old to list its photos.
+        """
+        with self._state(cursor) as state:
+            return page_by_date(state, k, filters or None, cursor, order)
+
+    def timeline(self, filters: Filters | None = None) -> Timeline:
+        """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
+        with self._state() as state:
+            return months_of(state, filters or None)
 
     # ---- what an index knows ----
 

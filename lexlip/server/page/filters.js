@@ -79,12 +79,12 @@ const ORDERS = [
 ];
 
 /** The line between the chips and the photos. */
-export function Filters({ query, facets, found, onChange }) {
+export function Filters({ query, facets, found, ordered, onChange }) {
 	const folders = facets?.folders.map(({ folder, photos }) => [folder, `${folder} (${count(photos)})`]) ?? [];
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
-			${facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
+			${ordered && facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
 			${
 				facets?.dated > 0 &&
 				html`<${Menu} name="dates" label=${dateLabel(query, facets)}

@@ -16,6 +16,10 @@ export function shares(hit) {
 	return heaviest.map(([word, share]) => [word, percent(share / sum)]);
 }
 
+/** The height of what lies over the top of the screen. */
+const covered = () =>
+	[...document.querySelectorAll(".search, .timeline")].reduce((sum, { offsetHeight }) => sum + offsetHeight, 0);
+
 const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
 
 function lineText(results, index) {
@@ -102,6 +106,8 @@ export class Grid extends Component {
 		const top = this.root.current.getBoundingClientRect().top;
 		const [first, last] = this.rows.between(-top - NEAR * innerHeight, -top + (1 + NEAR) * innerHeight);
 		if (first !== this.state.first || last !== this.state.last) this.setState({ first, last });
+		const seen = this.rows.rows[this.rows.firstBelow(covered() - top)];
+		if (seen) this.props.onSeen?.(seen.start);
 		if (this.rows.height + top < (1 + 2 * NEAR) * innerHeight) this.props.onEnd();
 	}
 
@@ -117,7 +123,8 @@ export class Grid extends Component {
 		const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
 		for (; this.laid < results.length; this.laid++) {
 			const { cut, well } = results;
-			if (this.laid === cut || (this.laid === well && well !== 0)) this.rows.line((width < 560 ? 6.5 : 5) * rem);
+			if (results.headings.has(this.laid)) this.rows.line(3 * rem);
+			else if (this.laid === cut || (this.laid === well && well !== 0)) this.rows.line((width < 560 ? 6.5 : 5) * rem);
 			this.rows.add(results.ratios[this.laid]);
 		}
 		if (ended && !this.ended) {
@@ -131,8 +138,8 @@ export class Grid extends Component {
 		const row = this.rows?.rows[this.rows.rowOf(index)];
 		if (!row) return;
 		const top = this.root.current.getBoundingClientRect().top + row.top;
-		const bar = document.querySelector(".search")?.offsetHeight ?? 0;
-		if (top < bar + 8) scrollBy(0, top - bar - 8);
+		const bars = covered();
+		if (top < bars + 8) scrollBy(0, top - bars - 8);
 		else if (top + row.height > innerHeight) scrollBy(0, top + row.height - innerHeight + 8);
 		if (!focus) return;
 		this.focusOn = index;
@@ -181,7 +188,7 @@ export class Grid extends Component {
 		const hit = results.hit(index);
 		const key = results.keys[index];
 		const words = shares(hit);
-		const date = results.query.sort === "date" && hit.taken?.slice(0, 10);
+		const date = (hit.date ?? (results.query.sort === "date" ? hit.taken : null))?.slice(0, 10);
 		const alt = words.length ? words.map((pair) => pair.join(" ")).join(", ") : nameOf(hit.id);
 		const shown = !this.state.fast || this.pictures.has(index);
 		if (shown) this.pictures.add(index);
@@ -216,6 +223,15 @@ export class Grid extends Component {
 
 	line({ index, top, height }) {
 		const { results } = this.props;
+		const month = results.headings.get(index);
+		if (month) {
+			const [name, note] = results.heading(month);
+			return html`
+				<li key=${`line ${index}`} class="heading" style=${{ top: `${top}px`, height: `${height}px` }}>
+					<h2>${name}</h2> ${note && html`<small>${note}</small>`}
+				</li>
+			`;
+		}
 		return html`
 			<li key=${`line ${index}`} class=${results.cut ? "line" : "line nothing"}
 				style=${{ top: `${top}px`, height: `${height - this.rows.gap}px` }}>
@@ -227,7 +243,7 @@ export class Grid extends Component {
 	render({ results }, { width, first, last }) {
 		if (!width) return html`<ul class="grid" ref=${this.root}></ul>`;
 		this.lay();
-		const { rows, lines } = this.rows;
+		const { rows } = this.rows;
 		const wanted = new Set();
 		for (let at = first; at < Math.min(last, rows.length); at++) wanted.add(at);
 		if (this.kept < results.length && rows.length) {
@@ -242,6 +258,7 @@ export class Grid extends Component {
 			});
 		const inside = new Set(items.map(([index]) => index));
 		for (const index of this.pictures) if (!inside.has(index)) this.pictures.delete(index);
+		const lines = this.rows.lines.filter(({ index }) => !results.headings.has(index) || inside.has(index));
 		const from = (index) => lines.filter((line) => line.index <= index).length;
 		const part = (place) => items.filter(([index]) => from(index) === place).map((item) => this.hit(...item));
 		return html`

@@ -1,5 +1,6 @@
 // What narrows and orders the hits: dates, folder, captions' words.
-import { Component, count, html } from "./html.js";
+import { Component, html } from "./html.js";
+import { Folders } from "./folders.js";
 import { Menu } from "./menu.js";
 
 const MOST_YEARS = 24;
@@ -80,7 +81,6 @@ const ORDERS = [
 
 /** The line between the chips and the photos. */
 export function Filters({ query, facets, found, ordered, onChange }) {
-	const folders = facets?.folders.map(({ folder, photos }) => [folder, `${folder} (${count(photos)})`]) ?? [];
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
@@ -92,7 +92,7 @@ export function Filters({ query, facets, found, ordered, onChange }) {
 				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}
 			<//>`
 			}
-			${folders.length > 0 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
+			${facets?.folders.length > 0 && html`<${Folders} folders=${facets.folders} chosen=${query.folder} onChange=${onChange} />`}
 			${
 				facets?.captioned > 0 &&
 				html`<input class="filter captions" aria-label="words of captions or keywords"

@@ -48,7 +48,18 @@ THEMES = {
     "tests/docs": {"commands", "links", "python_blocks", "long_commands", "quick_commands", "site", "tables"},
     "tests/net": {"net"},
     "tests/server/page": {
-        *("accessibility", "chips", "folders", "grid", "photo", "real", "search", "states", "timeline"),
+        *(
+            "accessibility",
+            "chips",
+            "folders",
+            "grid",
+            "names",
+            "photo",
+            "real",
+            "search",
+            "states",
+            "timeline",
+        ),
     },
     "tests": {
         "contributing",

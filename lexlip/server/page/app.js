@@ -7,6 +7,7 @@ import { Chips } from "./chips.js";
 import { Filters } from "./filters.js";
 import { Grid } from "./grid.js";
 import { PhotoView } from "./photo.js";
+import { isRemembered, remember } from "./remembered.js";
 import { Results } from "./results.js";
 import { SearchBar } from "./search_bar.js";
 import { Lines, NoHits, Welcome } from "./states.js";
@@ -16,6 +17,8 @@ const KEPT = 4; // answers, for Back
 const TELLING = 24; // words of a first visit
 const HEAVIEST = 16; // words of a picture in the address
 const [IDLE, UPDATING] = [20, 1.5]; // seconds between questions for the status
+
+const NAMES = "lexlip-names"; // as the browser remembers it
 
 const pictures = new Map(); // by number: {blob, url}; they live as long as the page
 
@@ -39,6 +42,7 @@ class App extends Component {
 		status: null,
 		facets: null,
 		telling: [],
+		names: isRemembered(NAMES), // whether they stand under the photos
 		dropping: false,
 	};
 
@@ -86,6 +90,11 @@ class App extends Component {
 	ask = (q) => {
 		const { query } = this.state;
 		if (q || query.q) this.go(asked(query, q ? { q } : FILTERS));
+	};
+
+	name = (names) => {
+		remember(NAMES, names);
+		this.setState({ names });
 	};
 
 	picture = (blob) => {
@@ -368,6 +377,7 @@ class App extends Component {
 
 	filters(query, ordered) {
 		return html`<${Filters} query=${query} facets=${this.state.facets} found=${this.state.said} ordered=${ordered}
+			names=${this.state.names} onNames=${this.name}
 			onChange=${(change) => this.go({ ...query, ...change })} />`;
 	}
 
@@ -379,7 +389,7 @@ class App extends Component {
 				onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
 				onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
 				onHome=${() => this.go(asked(query, FILTERS))} />`;
-		return html`<${Grid} self=${this.grid} results=${results} length=${results.length}
+		return html`<${Grid} self=${this.grid} results=${results} length=${results.length} names=${this.state.names}
 			addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more}
 			onSeen=${(index) => this.strip.current?.show(results.monthAt(index))} />`;
 	}

@@ -80,7 +80,7 @@ const ORDERS = [
 ];
 
 /** The line between the chips and the photos. */
-export function Filters({ query, facets, found, ordered, onChange }) {
+export function Filters({ query, facets, found, ordered, names, onNames, onChange }) {
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
@@ -99,6 +99,8 @@ export function Filters({ query, facets, found, ordered, onChange }) {
 				placeholder="captions" autocomplete="off" value=${query.caption}
 				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`
 			}
+			<button class=${`filter toggle ${names ? "active" : ""}`} aria-pressed=${names}
+				title="file name and date under each photo" onClick=${() => onNames(!names)}>names</button>
 		</div>
 	`;
 }

@@ -22,6 +22,13 @@ const covered = () =>
 
 const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
 
+/** What is written under a photo: its file's name, and the date. */
+function named({ id, taken, date }) {
+	const name = nameOf(id);
+	const day = (taken ?? date ?? "").slice(0, 10);
+	return html`<p class="name"><bdi title=${name}>${name}</bdi> <small>${day && !taken ? `${day} (file)` : day}</small></p>`;
+}
+
 function lineText(results, index) {
 	if (index !== results.cut) return "from here on, photos fit in part";
 	const words = results.wordsBelow();
@@ -112,15 +119,15 @@ export class Grid extends Component {
 	}
 
 	lay() {
-		const { results } = this.props;
+		const { results, names } = this.props;
 		const { width } = this.state;
 		const ended = results.done;
-		if (this.of !== results || this.width !== width || (this.ended && !ended)) {
-			const target = Math.min(Math.max(84 + width * 0.1, 116), 236);
-			this.rows = new Rows(width, target, width < 500 ? 4 : 8);
-			Object.assign(this, { of: results, width, laid: 0, ended: false });
-		}
 		const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+		if (this.of !== results || this.width !== width || this.names !== names || (this.ended && !ended)) {
+			const target = Math.min(Math.max(84 + width * 0.1, 116), 236);
+			this.rows = new Rows(width, target, width < 500 ? 4 : 8, names ? 2.75 * rem : 0);
+			Object.assign(this, { of: results, width, names, laid: 0, ended: false });
+		}
 		for (; this.laid < results.length; this.laid++) {
 			const { cut, well } = results;
 			if (results.headings.has(this.laid)) this.rows.line(3 * rem);
@@ -192,11 +199,13 @@ export class Grid extends Component {
 		const alt = words.length ? words.map((pair) => pair.join(" ")).join(", ") : nameOf(hit.id);
 		const shown = !this.state.fast || this.pictures.has(index);
 		if (shown) this.pictures.add(index);
-		const place = { top: `${row.top}px`, left: `${box.left}px`, width: `${box.width}px`, height: `${row.height}px` };
+		const [left, width] = [`${box.left}px`, `${box.width}px`];
+		const place = { top: `${row.top}px`, left, width, height: `${row.height + this.rows.under}px` };
 		const below = results.cut !== null && results.cut <= index;
 		return html`
 			<li key=${key} style=${place} class=${below ? "hit below" : "hit"}>
 				<a
+					style=${{ height: `${row.height}px` }}
 					href=${addressOf(key)}
 					data-index=${index}
 					onClick=${(event) => {
@@ -217,6 +226,7 @@ export class Grid extends Component {
 						${!words.length && html`<span><bdi>${nameOf(hit.id)}</bdi></span>`}
 					</span>
 				</a>
+				${this.props.names && named(hit)}
 			</li>
 		`;
 	}

@@ -22,6 +22,7 @@ MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition o
 NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-duplicates.md says why 6
 
 _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
+FROM_WHERE = "a distance is from a place: give one, as near:48.1,11.6 or near:lyon"
 _LAST = "\U0010ffff"  # sorts after everything
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
@@ -83,7 +84,13 @@ class Filters:
         return circle_of(self.near, self.within) if self.near else None
 
     def to_sql(self) -> tuple[str, list[str | float]]:
-        """Return them as a condition on the rows of a table of photos, with its values."""
+        """Return them as a condition on the rows of a table of photos, with its values.
+
+        Raises:
+            DataError: `within` is given without `near`.
+        """
+        if self.within and not self.near:
+            raise DataError(FROM_WHERE)
         asked: list[tuple[str, list[str | float]]] = []
         if self.after:
             asked.append(("taken >= ?", [self.after]))

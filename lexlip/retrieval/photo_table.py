@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import weakref
@@ -27,7 +28,7 @@ from urllib.parse import quote
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
-from lexlip.data.files import Place, find_location, read_place
+from lexlip.data.files import Place, find_location, modified, read_place
 from lexlip.data.nearness import distance
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
 _AT_ONCE = 10_000  # ids of one question to SQLite
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,14 @@ class Photo:
         latitude, longitude = self.place or (None, None)
         place = {"latitude": latitude, "longitude": longitude}
         return {**{name: getattr(self, name) for name in names}, **place, **lists}
+
+
+class Dated(NamedTuple):
+    """The date of a photo, "2019-07-01T12:30:00", or None; and whether only its file has one."""
+
+    id: str
+    date: str | None
+    by_file: bool
 
 
 class Listed(NamedTuple):
@@ -198,9 +208,13 @@ class PhotoTable(GivenWordsTable):
 
     def listed(self) -> dict[str, Listed]:
         """Return what the source told of every photo, by id."""
-        state = "state" if "state" in self._columns else "''"
-        rows = self._all(f"SELECT id, captions, side, {state} FROM photos")
+        rows = self._all(f"SELECT id, captions, side, {self._state} FROM photos")
         return {id: Listed(tuple(self._list(captions)), side, state) for id, captions, side, state in rows}
+
+    @property
+    def _state(self) -> str:
+        """The column with the states of files, or what stands for it where there is none."""
+        return "state" if "state" in self._columns else "''"
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
@@ -224,6 +238,23 @@ class PhotoTable(GivenWordsTable):
         """Return when photos were taken; None is unknown."""
         found = self._of(ids)
         return [found[id]["taken"] if id in found else None for id in ids]
+
+    def dates(self) -> list[Dated]:
+        """Return when all photos were taken; of those that do not tell, when their files were modified.
+
+        A tar tells nothing of the photos in it.
+        """
+        state = f"CASE WHEN taken IS NULL AND start IS NULL THEN {self._state} END"
+        rows = self._all(f"SELECT id, taken, {state} FROM photos ORDER BY id")
+        try:
+            return [
+                Dated(id, modified(state), True)
+                if taken is None and state
+                else Dated(id, taken if taken and _DATE.fullmatch(taken) else None, False)
+                for id, taken, state in rows
+            ]
+        except TypeError as error:  # SQLite keeps anything
+            raise self._damaged(error) from None
 
     def select(self, filters: Filters) -> list[str]:
         """Return the ids of the photos that meet conditions, in any order."""
@@ -317,7 +348,7 @@ class PhotoTable(GivenWordsTable):
         """Do what `send` does, given the checksum of the table that this user sealed; "" is none."""
         photo, place = self._place(id)
         sealed = table != "" and table == self._checksum
-        states = self._rows("SELECT state FROM photos WHERE id = ?", [id]) if "state" in self._columns else []
+        states = self._rows(f"SELECT {self._state} FROM photos WHERE id = ?", [id])
         state = states[0][0] if states else ""
         roots = map(os.path.realpath, self._roots.values() if sealed else ())
         return read_as_indexed(place, photo.digest, state, (*folders, *roots), sealed)
@@ -470,6 +501,10 @@ class OldPhotoTable(PhotoTable):
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         return [None] * len(ids)
+
+    def dates(self) -> list[Dated]:
+        """Raise DataError: the index does not know dates."""
+        raise DataError(f"the index {self.index} is too old to list its photos: index again without --update")
 
     def select(self, filters: Filters) -> list[str]:
         """Raise DataError: the index does not know dates, folders, captions and places."""

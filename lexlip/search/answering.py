@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.retrieval.seal import sealed_tables
+from lexlip.search.by_date import ByDate, by_date
 from lexlip.words.plain_text import folded, readable, whole
 
 if TYPE_CHECKING:
@@ -159,6 +161,8 @@ class IndexState:
             self._opened = opened.pop_all()
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
         self.meeting = lru_cache(maxsize=8)(self._meeting)
+        self.by_date = lru_cache(maxsize=8)(self._by_date)
+        self._ordering = threading.Lock()  # a page asks for its months and its photos at once
 
     def close(self) -> None:
         """Close the stage and the tables."""
@@ -180,6 +184,17 @@ class IndexState:
         each = [self.photos.select(filters)] if filters else []
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
+
+    def _by_date(self, filters: Filters | None) -> ByDate:
+        """Return the photos that meet filters by date, newest first."""
+        if filters:
+            return self.by_date(None).only(self.photos.select(filters))
+        with self._ordering:
+            return self._all_by_date
+
+    @cached_property
+    def _all_by_date(self) -> ByDate:
+        return by_date(self.photos.dates())
 
     def respelled(
         self, wanted: tuple[Phrase, ...], unknown: Collection[str] | None = None
@@ -309,8 +324,11 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
     filters, order, grouped = how.get("filters") or None, how.get("sort") or "match", bool(how.get("group"))
     content_only = bool(how.get("content_only"))
     conditions = digest(asked.key, filters, how.get("min_score"), order, grouped, content_only)
-    beginning = Cursor(0, state.name, conditions)
-    given = how.get("cursor")
+    return begin(Cursor(0, state.name, conditions), how.get("cursor"))
+
+
+def begin(beginning: Cursor, given: str | None) -> Cursor:
+    """Return the cursor that is given, or the first; DataError: it is none, or of another query."""
     cursor = beginning if given is None else Cursor.read(given)
     if cursor.asked != beginning.asked:
         raise StaleCursor("the cursor is of another query: search again without it")

@@ -18,7 +18,7 @@ from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
-from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.filters import FROM_WHERE, Filters
 from lexlip.retrieval.first_stage import Moved, Shared
 from lexlip.retrieval.given_words import phrases
 from lexlip.retrieval.photo_table import Photo, PhotoTable
@@ -37,6 +37,7 @@ from lexlip.search.answering import (
     page_of,
     with_named,
 )
+from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
+    from lexlip.retrieval.filters import FROM_WHERE, Filters
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
     from lexlip.search.rerank import Reranker
@@ -301,6 +303,35 @@ class PhotoSearch:
         how["content_only"] = True
         return self.text(Query(text, "", added=added, without=left_out), k, **how)
 
+    # ---- without a query ----
+
+    def listed(
+        self,
+        k: int = 50,
+        filters: Filters | None = None,
+        cursor: str | None = None,
+        order: Order = "newest",
+    ) -> Listing:
+        """Return a page of k photos by date; those of which nobody knows one come last.
+
+        Args:
+            k: photos of a page.
+            filters: that they meet.
+            cursor: `Listing.cursor` of the page before, or `Month.cursor`; all else must be the same.
+            order: of the dates.
+
+        Raises:
+            DataError: the cursor is of another state of the index, or of another listing; or the index is
+                too old to list its photos.
+        """
+        with self._state(cursor) as state:
+            return page_by_date(state, k, filters or None, cursor, order)
+
+    def timeline(self, filters: Filters | None = None) -> Timeline:
+        """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
+        with self._state() as state:
+            return months_of(state, filters or None)
+
     # ---- what an index knows ----
 
     @contextmanager
@@ -386,8 +417,8 @@ class PhotoSearch:
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
             how = {**how, "filters": filters}
-        if not filters.near and (filters.within or how.get("sort") == "place"):
-            raise DataError("a distance is from a place: give one, as near:48.1,11.6 or near:lyon")
+        if how.get("sort") == "place" and not filters.near:
+            raise DataError(FROM_WHERE)
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)

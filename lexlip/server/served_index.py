@@ -37,7 +37,7 @@ from lexlip.server.photo_files import FOLDER, Sent, Thumbnails, file_kind, name_
 from lexlip.server.problems import Problem, busy
 
 if TYPE_CHECKING:
-    from lexlip.server.bodies import Page
+    from lexlip.server.bodies import ByDate, Narrowed, Page, Paged
 
 LOADING = 300.0  # seconds that the process with the image model has to start
 PLACED = 64  # words of a photo that are looked for in it
@@ -215,6 +215,15 @@ class ServedIndex:
         """Return words of the collection with a photo each."""
         return {"words": self.known.telling(limit)}
 
+    def listed(self, asked: ByDate) -> dict[str, Any]:
+        """Return photos by date."""
+        self._check_k(asked)
+        return self.search.listed(asked.k, _filters(asked), asked.cursor, asked.sort).to_dict()
+
+    def timeline(self, asked: Narrowed) -> dict[str, Any]:
+        """Return the months that have photos."""
+        return self.search.timeline(_filters(asked)).to_dict()
+
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by."""
         with self.search.now() as (_, photos):
@@ -229,11 +238,9 @@ class ServedIndex:
         return parse_query(text, adjust)
 
     def _how(self, page: Page) -> How:
-        if page.k > self.limits.k:
-            raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
+        self._check_k(page)
         return {
-            "filters": Filters(page.after, page.before, page.folder, page.caption, page.near, page.within)
-            or None,
+            "filters": _filters(page) or None,
             "min_score": page.min_score,
             "cursor": page.cursor,
             "sort": page.sort,
@@ -241,6 +248,10 @@ class ServedIndex:
             "content_only": page.content_only,
             "suggest": 0 if page.cursor else SUGGESTED,
         }
+
+    def _check_k(self, page: Paged) -> None:
+        if page.k > self.limits.k:
+            raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
 
     # ---- photos, in threads ----
 
@@ -322,6 +333,10 @@ class ServedIndex:
 def _json(function: Callable[[], Any]) -> Response:
     data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(data.encode(), media_type="application/json")
+
+
+def _filters(asked: Narrowed) -> Filters:
+    return Filters(asked.after, asked.before, asked.folder, asked.caption, asked.near, asked.within)
 
 
 def _id_of(key: str) -> str:

@@ -1,12 +1,14 @@
 """Tables are made by indexing real files; their answers are compared with plain loops over the photos."""
 
 import itertools
+import os
 import random
 import sqlite3
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +273,60 @@ def test_facets_of_photos_without_dates(photos: Path, tmp_path: Path) -> None:
     with table(open_source(photos), tmp_path / "index") as made:
         none = {"dated": 0, "captioned": 0, "located": 0}
         assert made.facets() == {"folders": [], "first": None, "last": None, **none}
+
+
+# ---- dates ----
+
+
+def test_a_photo_that_knows_no_date_has_that_of_its_file(photos: Path, tmp_path: Path) -> None:
+    written = datetime(2011, 5, 6, 7, 8, 9)
+    os.utime(photos / "2.jpg", (0, written.timestamp()))
+    source = open_source(photos)
+    facts = [Facts(state=source.state(number)) for number in range(6)]
+    facts[1] = replace(facts[1], taken="2019-07-01T12:30:00")
+    facts[3] = Facts()  # as of a file that was gone at once
+    with table(source, tmp_path / "index", facts) as made:
+        dates = made.dates()
+    assert [dated.id for dated in dates] == [f"{number}.jpg" for number in range(6)]
+    assert dates[1:4] == [
+        ("1.jpg", "2019-07-01T12:30:00", False),
+        ("2.jpg", written.isoformat(), True),
+        ("3.jpg", None, False),
+    ]
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE photos DROP COLUMN state", "UPDATE photos SET state = ''"])
+def test_an_older_table_knows_no_files_dates(photos: Path, tmp_path: Path, change: str) -> None:
+    source = open_source(photos)
+    facts = [Facts(state=source.state(number)) for number in range(6)]
+    facts[1] = replace(facts[1], taken="2019-07-01T12:30:00")
+    table(source, tmp_path / "index", facts).close()
+    file = tmp_path / "index" / "data-1" / "photos-1.sqlite"
+    with closing(sqlite3.connect(file)) as older:
+        older.execute(change)
+        older.execute("PRAGMA user_version = 1")
+        older.commit()
+    with open_photos(tmp_path / "index", header()) as made:
+        dates = ["2019-07-01T12:30:00" if number == 1 else None for number in range(6)]
+        assert made.dates() == [(f"{number}.jpg", date, False) for number, date in enumerate(dates)]
+
+
+@pytest.mark.parametrize("column", ["taken", "state"])
+def test_dates_that_are_none(photos: Path, tmp_path: Path, column: str) -> None:
+    table(open_source(photos), tmp_path / "index").close()
+    file = tmp_path / "index" / "data-1" / "photos-1.sqlite"
+    with closing(sqlite3.connect(file)) as other:
+        for number, value in enumerate(["", "once", "2019-07-01", "1 2", b"1 2 3", 7]):
+            other.execute(f"UPDATE photos SET {column} = ? WHERE id = ?", (value, f"{number}.jpg"))
+            other.commit()
+            with open_photos(tmp_path / "index", header()) as made:
+                if isinstance(value, bytes):  # an integer becomes a text in such a column
+                    with pytest.raises(CorruptIndex, match="cannot be read"):
+                        made.dates()
+                    other.execute(f"UPDATE photos SET {column} = '' WHERE id = ?", (f"{number}.jpg",))
+                    other.commit()
+                else:
+                    assert {dated.date for dated in made.dates()} == {None}
 
 
 # ---- near-duplicates ----

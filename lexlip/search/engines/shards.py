@@ -27,7 +27,7 @@ from lexlip.machine.resources import cores
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.first_stage import Renewed, Shared
 from lexlip.retrieval.given_words import Phrase
-from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.retrieval.photo_table import Dated, Photo, PhotoTable
 from lexlip.search.engines.shard import (
     OpenShard,
     ShardedMetadata,
@@ -292,6 +292,9 @@ class ShardedPhotos(PhotoTable):
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         return self._each("taken", ids)
+
+    def dates(self) -> list[Dated]:
+        return sorted(dated for dates in self._searcher.all("dates") for dated in dates)
 
     def paths(self) -> dict[str, str]:
         return {id: path for paths in self._searcher.all("paths") for id, path in paths.items()}

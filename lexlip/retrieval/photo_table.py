@@ -446,7 +446,7 @@ class PhotoTable(GivenWordsTable):
         if not all(isinstance(row.get(name), kind) for name, kind in TYPES.items()):  # SQLite keeps anything
             raise self._damaged(f"{row['id']!r:.60} is described in another form")
         root, file, member = row["root"], row["file"], row["member"]
-        place = row.get("latitude"), row.get("longitude")  # older tables lack them
+        north, east = row.get("latitude"), row.get("longitude")  # older tables lack them
         captions, embedded, keywords = (self._list(row[k]) for k in ("captions", "embedded", "keywords"))
         return Photo(
             id=row["id"],
@@ -457,7 +457,7 @@ class PhotoTable(GivenWordsTable):
             keywords=tuple(keywords),
             fingerprint=_unsigned(row["fingerprint"]),
             text=lines.get(row["digest"], ()),
-            place=None if None in place else place,
+            place=None if north is None or east is None else (north, east),
             **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 

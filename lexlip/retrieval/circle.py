@@ -23,11 +23,12 @@ _DISTANCE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(km|mi|m|)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Circle:
-    """What is at most so many kilometres from a place, given in degrees of WGS 84."""
+    """What is at most so many kilometres from a place; its name is that of a town, or its degrees."""
 
     latitude: float
     longitude: float
     kilometres: float
+    name: str
 
 
 def kilometres_of(within: str | None) -> float:
@@ -47,7 +48,7 @@ def circle_of(near: str, within: str | None = None) -> Circle:
     """Return what is near a place.
 
     Args:
-        near: degrees north and east, such as "48.1,11.6", or a place's name, see `lexlip.data.gazetteer`.
+        near: degrees north and east, such as "48.1,11.6", or a town, see `lexlip.retrieval.gazetteer`.
         within: how far away, see `kilometres_of`.
 
     Raises:
@@ -57,14 +58,14 @@ def circle_of(near: str, within: str | None = None) -> Circle:
     place = near.strip().strip(QUOTES)
     numbers = _COORDINATES.fullmatch(place)
     if numbers is None:
-        from lexlip.data.gazetteer import find_place
+        from lexlip.retrieval.gazetteer import find_place
 
-        latitude, longitude = find_place(place)
-    else:
-        latitude, longitude = (float(number) for number in numbers.groups() if number is not None)
-        if not is_place(latitude, longitude):
-            raise DataError(
-                f"'near' is {readable(place)!r}: give degrees north, -90 to 90, and east, -180 to 180, as in"
-                " 48.1,11.6"
-            )
-    return Circle(latitude, longitude, kilometres_of(within))
+        town = find_place(place)
+        return Circle(town.latitude, town.longitude, kilometres_of(within), str(town))
+    latitude, longitude = (float(number) for number in numbers.groups() if number is not None)
+    if not is_place(latitude, longitude):
+        raise DataError(
+            f"'near' is {readable(place)!r}: give degrees north, -90 to 90, and east, -180 to 180, as in"
+            " 48.1,11.6"
+        )
+    return Circle(latitude, longitude, kilometres_of(within), f"{latitude:g},{longitude:g}")

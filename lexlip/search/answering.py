@@ -18,7 +18,7 @@ from lexlip.data.nearness import distance
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
-from lexlip.retrieval.circle import QUOTES, WITHIN
+from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
@@ -504,12 +504,10 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     folder = Filters(folder=filters.folder)
     if folder and not photos.select(folder):
         return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
-    if filters.near and not facets["located"]:
+    if filters.circle and not facets["located"]:
         return "no photo of this index has a known place; of an older index, `lexlip index --anew` reads them"
-    if filters.near and not photos.select(Filters(near=filters.near, within=filters.within)):
-        return (
-            f"no photo was taken within {filters.within or WITHIN} of {readable(filters.near.strip(QUOTES))}"
-        )
+    if filters.circle and not photos.select(Filters(near=filters.near, within=filters.within)):
+        return _none_near(photos, filters.circle)
     if filters.caption and not facets["captioned"]:
         return "no photo of this index has captions or keywords"
     where = f"in the folder {readable(folder.below)}" if folder else "of this index"
@@ -522,6 +520,15 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     if not photos.select(Filters(caption=filters.caption)):
         return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
     return "no photo meets all the filters at once: leave one out"
+
+
+def _none_near(photos: PhotoTable, circle: Circle) -> str:
+    """Return how far the nearest photo is from a circle's middle."""
+    everywhere = Filters(near=f"{circle.latitude},{circle.longitude}", within="99999km")
+    places = photos.places(photos.select(everywhere)).values()
+    nearest = min(distance(*place, circle.latitude, circle.longitude) for place in places)
+    none = f"no photo was taken within {circle.kilometres:g} km of {circle.name}"
+    return f"{none}; the nearest was {nearest:,.1f} km away"
 
 
 def _uppermost(facets: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,13 @@ from fastapi import Response
 from anserini_bridge import read_header
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
-from lexlip.data.gazetteer import place_name
-from lexlip.errors import DataError, MissingPackage
+from lexlip.errors import DataError
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.gazetteer import place_at
 from lexlip.retrieval.photo_table import Photo
 from lexlip.retrieval.seal import sealed_tables
 from lexlip.search.answering import How
@@ -259,7 +259,7 @@ class ServedIndex:
         """Return what is known about a photo."""
         photo = self.search.photo(_id_of(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
-        about["place"] = _name_of_place(photo.place)
+        about["place"] = place_at(*photo.place) if photo.place else None
         about["text_places"] = [list(line.corners) for line in photo.text]
         return {**about, "words": self.search.photo_words(photo.id)}
 
@@ -344,9 +344,3 @@ def _id_of(key: str) -> str:
         return id_of(key)
     except DataError as error:
         raise Problem(404, str(error)) from None
-
-
-def _name_of_place(place: tuple[float, float] | None) -> str | None:
-    with suppress(MissingPackage):
-        return None if place is None else place_name(*place)
-    return None

@@ -23,7 +23,7 @@ def test_what_is_no_distance(text: str) -> None:
     ["48.1,11.6", " 48.1 , 11.6 ", '"48.1, 11.6"', "48.1 11.6", "48.1° 11.6°", "48.1;11.6", "+48.1,+11.6"],
 )
 def test_coordinates(text: str) -> None:
-    assert circle_of(text, "3km") == Circle(48.1, 11.6, 3)
+    assert circle_of(text, "3km") == Circle(48.1, 11.6, 3, "48.1,11.6")
 
 
 @pytest.mark.parametrize("text", ["91,0", "0,181", "-90.1,5", f"{'9' * 400},1"])

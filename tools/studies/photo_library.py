@@ -1,4 +1,4 @@
-"""Makes a library of photos as people have one, with made-up dates and places, and scrolls its page to the end.
+"""Makes a library of photos with made-up dates and places, and scrolls its page to the end.
 
     python tools/studies/photo_library.py OUT LARGE SOURCE…
     lexlip index OUT && lexlip serve

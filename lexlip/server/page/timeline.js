@@ -59,7 +59,7 @@ export class Listing extends Results {
 		const { photos: many, by_file_time: byFile } = this.months.find((one) => one.month === month) ?? {};
 		if (!byFile) return [monthName(month), ""];
 		const which = byFile === many ? "dated" : `${count(byFile)} of ${count(many)} dated`;
-		return [monthName(month), `${which} by the time of the file`];
+		return [monthName(month), `${which} by the file`];
 	}
 }
 

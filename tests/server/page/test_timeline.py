@@ -70,15 +70,14 @@ def test_a_heading_stands_right_before_the_photos_of_its_month(
     ready(page)
     expected = listed(collection)
     starts = [0, *(at for at in range(1, 100) if month_of(expected[at]) != month_of(expected[at - 1]))]
+    bottom = 0.0
     for place, (first, end) in enumerate(pairwise(starts[:4])):
         boxes = [page.locator(f"[data-index='{at}']").bounding_box() for at in range(first, end)]
         heading = page.locator(".heading").nth(place).bounding_box()
-        tops = [box["y"] for box in boxes if box]
         assert heading
-        assert heading["y"] + heading["height"] <= min(tops) + 1
-        if place:
-            assert heading["y"] >= bottom - 1  # noqa: F821
-        bottom = max(box["y"] + box["height"] for box in boxes if box)  # noqa: F841
+        assert bottom - 1 <= heading["y"]
+        assert heading["y"] + heading["height"] - 1 <= min(box["y"] for box in boxes if box)
+        bottom = max(box["y"] + box["height"] for box in boxes if box)
 
 
 def test_months_that_only_files_date_say_so(visit: Visit, stand_in: StandIn) -> None:
@@ -92,8 +91,8 @@ def test_months_that_only_files_date_say_so(visit: Visit, stand_in: StandIn) -> 
     page = visit(stand_in.show(Collection(photos)), 1280)
     expect(page.locator(".heading")).to_have_text(
         [
-            "July 2019 1 of 2 dated by the time of the file",
-            "January 2011 dated by the time of the file",
+            "July 2019 1 of 2 dated by the file",
+            "January 2011 dated by the file",
             "May 2010 ",
             "Without a date ",
         ]
@@ -143,10 +142,7 @@ def test_an_address_with_another_month(
 ) -> None:
     page = visit(f"{site}?month={month}")
     expected = listed(collection)
-    first = next(at for at, photo in enumerate(expected) if month_of(photo) <= shows or shows == "undated")
-    if shows == "undated":
-        first = next(at for at, photo in enumerate(expected) if month_of(photo) == "undated")
-    expect_hits(page, ids(expected[first:]), 5)
+    expect_hits(page, ids(expected[[month_of(photo) for photo in expected].index(shows) :]), 5)
 
 
 @pytest.mark.parametrize("width", NARROW_AND_WIDE)
@@ -207,10 +203,6 @@ def test_filters_hold(visit: Visit, site: str, collection: Collection) -> None:
     assert asked(page) == {"after": ["2016"], "before": ["2016"]}
     expect(page.locator(".timeline .year")).to_have_text("2016")
     expect(page.locator(".found")).to_have_text(f"{len(expected)} photos")
-    page.get_by_label("words of captions").fill("caption 16")
-    page.keyboard.press("Enter")
-    expected = listed(collection, after="2016", before="2016", caption="caption 16")
-    expect(page.get_by_role("heading", name="No photo fits")).to_have_count(0 if expected else 1)
     search_for(page, "dog")
     expect(page.locator("[data-word=dog]")).to_be_visible()
     assert {"after", "before", "q"} <= asked(page).keys()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from anserini_bridge.metadata import IndexHeader
     from lexlip.retrieval.answer import Answer
     from lexlip.search.answering import How
+    from lexlip.search.copies import Copies
 
 SUGGESTIONS = 8  # words to search on with, in JSON
 OF_STAGES = ("model", "query_encoder", "query_topk", "hybrid", "hybrid_weight", "device", "captions")
@@ -190,6 +191,7 @@ def search(
         settings = given["rerank_k"], given["rerank_fusion"], given["rerank_weight"]
         second = Reranker(rerank, *settings, given["device"])
     stages = {name: given[name] for name in OF_STAGES}
+    done: dict[str, Any] = {}
     with PhotoSearch(index_folder, rerank=second, also=also, **stages) as photos:
         if image is not None:
             answer = photos.image(image, k, **how)
@@ -197,24 +199,21 @@ def search(
             answer = photos.similar(similar, k, **how)
         else:
             answer = photos.text(str(sentence), k, **how)
+        if copy_to is not None:
+            from lexlip.search.copies import copy_hits
+
+            with interruptible("the copies that were made stay, and the same command makes the others"):
+                copies = copy_hits(answer.hits, photos.read, copy_to, progress=not as_json)
+            done = {"copies": copies.made, "not_copied": [one._asdict() for one in copies.skipped]}
     if html:
         from lexlip.search.contact_sheet import write_contact_sheet
 
         write_contact_sheet(html, [answer])
-    copies: dict[str, Any] = {}
-    if copy_to is not None:
-        from lexlip.cli.index import show_skipped
-        from lexlip.search.copies import copy_hits
-
-        with interruptible("the copies that were made stay, and the same command makes the others"):
-            copied, lost = copy_hits(answer.hits, copy_to)
-        copies = {"copies": copied, "not_copied": [one._asdict() for one in lost]}
     if as_json:
-        click.echo(json.dumps(answer.to_dict() | copies))
+        click.echo(json.dumps(answer.to_dict() | done))
         return
     if copy_to is not None:
-        show_skipped(lost)
-        click.echo(f"{counted(len(copied), 'photo')} in {readable(copy_to)}", err=True)
+        _show_copies(copies, copy_to)
     if shape == "paths":
         _show_paths(answer, null)
         return
@@ -274,6 +273,14 @@ def _show_paths(answer: Answer, null: bool) -> None:
         click.echo(readable(hit.path) if seen else hit.path, nl=not null, color=True)
         if null:
             click.echo("\0", nl=False)
+
+
+def _show_copies(copies: Copies, folder: str) -> None:
+    from lexlip.cli.index import show_skipped
+
+    show_skipped(copies.skipped)
+    before = f" ({copies.before} of them before)" if copies.before else ""
+    click.echo(f"{counted(len(copies.made), 'photo')} in {readable(folder)}{before}", err=True)
 
 
 def _ask_server(context: click.Context, address: str) -> None:

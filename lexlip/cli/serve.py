@@ -74,6 +74,14 @@ _SECONDS = options.Number(min=0, min_open=True)
     default=64,
     help="Most searches at once; more are refused.",
 )
+@options.count_option("--max-photos", default=5000, help="Most photos of one download.")
+@click.option(
+    "--max-download",
+    type=_SECONDS,
+    default=20_000.0,
+    metavar="MB",
+    help="Most of all files of one download.",
+)
 @click.option(
     "--rate",
     type=options.Number(min=0),
@@ -108,6 +116,7 @@ def serve(
     photo_folders: tuple[str, ...],
     rate: float,
     max_upload: float,
+    max_download: float,
     thumbnails: float,
     **how: Any,
 ) -> None:
@@ -130,6 +139,8 @@ def serve(
         upload_pixels=how.pop("max_pixels"),
         seconds=how.pop("max_seconds"),
         requests=how.pop("max_requests"),
+        download_photos=how.pop("max_photos"),
+        download_bytes=round(max_download * 1e6),
         rate=rate,
         thumbnail_bytes=round(thumbnails * 1e6),
         idle=how.pop("idle"),

@@ -35,6 +35,26 @@ def write_output(path: str | Path, data: bytes, what: str = "") -> None:
         temporary.write_bytes(data)
 
 
+def write_new(file: Path, data: bytes, times: tuple[int, int] | None = None) -> None:
+    """Write a file as a whole where there is none, with times in ns as `os.utime` takes them.
+
+    FileExistsError: there is one by now, which stays.
+    """
+    temporary = file.with_name(f".{file.name[:40]}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        if times is not None:
+            os.utime(temporary, ns=times)
+        file.open("xb").close()  # from here on the name is taken
+        try:
+            temporary.replace(file)
+        except BaseException:
+            file.unlink()
+            raise
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
     """Yield a place beside a file for its new content, which replaces it unless the `with` block fails."""

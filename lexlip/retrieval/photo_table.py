@@ -47,7 +47,7 @@ from lexlip.retrieval.plain_tables import (
     connect,
     row_sum,
 )
-from lexlip.retrieval.seal import read_as_indexed, table_checksum
+from lexlip.retrieval.seal import CHANGED, read_as_indexed, table_checksum
 from lexlip.retrieval.text_lines import TextLine, stored_lines
 from lexlip.words.plain_text import composed
 
@@ -334,8 +334,18 @@ class PhotoTable(GivenWordsTable):
         }
 
     def read(self, id: str) -> bytes:
-        """Return the bytes of a photo as they are now; UnreadableImage: it is not in the index, or gone."""
-        return read_place(self._place(id)[1])
+        """Return the bytes of a photo as they are now.
+
+        UnreadableImage: it is not in the index, or gone; or the tar that it is in was written anew.
+        """
+        photo, place = self._place(id)
+        data = read_place(place)
+        if place.offset is not None and photo.digest:
+            from lexlip.data.facts import digest
+
+            if digest(data) != photo.digest:
+                raise UnreadableImage(CHANGED, photo.path)
+        return data
 
     def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         """Return the bytes of a photo to be sent to others, as they were indexed, see `read_as_indexed`.

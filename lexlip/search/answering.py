@@ -268,6 +268,11 @@ class IndexState:
                 found = [one or other for one, other in zip(found, table.get(ids), strict=True)]
         return found
 
+    def read(self, id: str) -> bytes:
+        """Return the bytes of a photo as they are now; see `PhotoTable.read`."""
+        has = (table for table in (self.photos, *self._more) if table.get([id]) != [None])
+        return next(has, self.photos).read(id)
+
     def id_of(self, name: str) -> str:
         """Return the id that is a name in Unicode's NFC; the name itself if there is none."""
         if name.isascii() or self.get([name]) != [None]:

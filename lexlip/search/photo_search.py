@@ -346,6 +346,12 @@ class PhotoSearch:
         with self._state() as state:
             return state.photo(state.id_of(id))
 
+    def read(self, id: str) -> bytes:
+        """Return the bytes of a photo's file as they are now; see `PhotoTable.read`."""
+        check_id(id)
+        with self._state() as state:
+            return state.read(state.id_of(id))
+
     @contextmanager
     def sending(self, id: str, folders: Sequence[str] = ()) -> Iterator[tuple[Photo, Callable[[], bytes]]]:
         """Give a photo, and what reads its file to be sent to others, both of one state of the index.

@@ -33,6 +33,8 @@ class Limits:
     seconds: float = 30.0  # for a body to arrive, and for a picture to be decoded and encoded
     requests: int = 64  # searches at once, running and waiting; pictures are limited apart
     rate: float = 0.0  # requests in a second by one client, on average; 0 is unlimited
+    download_photos: int = 5000  # of one zip
+    download_bytes: int = 20_000_000_000  # of their files
     thumbnail_bytes: int = 1_000_000_000  # of all thumbnails on disk
     idle: float = 300.0  # seconds after which the process with the image model ends
 

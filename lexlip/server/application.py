@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
 from lexlip.server.bodies import ProblemBody
-from lexlip.server.calls import index_calls, photo_calls, search_calls
+from lexlip.server.calls import index_calls, photo_calls, search_calls, selection_calls
 from lexlip.server.problems import Problem, problem_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def make_application(served: ServedIndex, access: Access, watch: bool = False) -
     app.add_middleware(Guard, access=access)
     for error in (HTTPException, RequestValidationError):
         app.add_exception_handler(error, _pass_on)
-    for calls in (search_calls(served), photo_calls(served), index_calls(served)):
+    for calls in (search_calls(served), photo_calls(served), selection_calls(served), index_calls(served)):
         app.include_router(calls, prefix="/api")
     _add_pages(app)
     _describe(app)
@@ -130,7 +130,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; object-src 'none';"
     " base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with none a browser would not say from which page a form comes
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }

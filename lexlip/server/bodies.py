@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import parse_qs
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 Body = TypeVar("Body", bound=BaseModel)
 
+FORM = "application/x-www-form-urlencoded"
 GIVEN_UP = 0.0  # the time at which the time of a body ended that was given up
 MOST_WORDS = 500  # of one query
 
@@ -109,6 +112,14 @@ class Update(_Strict):
     model_config = ConfigDict(json_schema_extra={"examples": [{"prune": False}]})
 
     prune: bool = Field(False, description="Go on even if over a fifth of the photos are gone.")
+
+
+class Download(_Strict):
+    """Photos whose files are wanted."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"keys": ["KEY"]}]})
+
+    keys: list[str] = Field(min_length=1, description="The keys of the photos.")
 
 
 class HitBody(BaseModel):
@@ -395,7 +406,23 @@ async def read_json(request: Request, model: type[Body], most: int, seconds: flo
     if kind_of_body(request) != "application/json":
         raise Problem(415, "send JSON, with Content-Type: application/json")
     data = await read_body(request, most, seconds, room)
+    return _checked(model, data or b"{}")
+
+
+async def read_download(request: Request, most: int, seconds: float, room: Room) -> Download:
+    """Return which photos are wanted: as JSON, or as a form of the page sends it, keys with spaces between.
+
+    A browser saves the answer to a form as it comes, and holds none of it in memory.
+    """
+    if kind_of_body(request) != FORM:
+        return await read_json(request, Download, most, seconds, room)
+    form = parse_qs((await read_body(request, most, seconds, room)).decode("latin-1"))
+    return _checked(Download, json.dumps({"keys": " ".join(form.get("keys", [])).split()}))
+
+
+def _checked(model: type[Body], given: bytes | str) -> Body:
+    """Return JSON as a model, which says what is wrong with it."""
     try:
-        return model.model_validate_json(data or b"{}", strict=True)
+        return model.model_validate_json(given, strict=True)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False)) from None

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from lexlip.server.bodies import (
     AnswerBody,
     ByDate,
+    Download,
     ExplainBody,
     FacetsBody,
     HealthBody,
@@ -29,14 +30,17 @@ from lexlip.server.bodies import (
     kind_of_body,
     problems,
     read_body,
+    read_download,
     read_json,
 )
+from lexlip.server.downloads import ZipResponse
 from lexlip.server.photo_files import Sent
 from lexlip.server.problems import Problem
-from lexlip.server.served_index import Gate, ServedIndex
+from lexlip.server.served_index import DOWNLOADS, Gate, ServedIndex
 
 SMALL = 100  # a body of JSON may have so many times fewer bytes than a picture
 UPLOADS = 4  # pictures at once, and as many that are on their way
+KEY = 500  # bytes of a photo's key in a body, on average
 UPDATE = 10_000  # bytes of a body that asks for an update
 FOREVER = "private, max-age=31536000, immutable"
 AN_HOUR = "private, max-age=3600"
@@ -183,6 +187,28 @@ def photo_calls(served: ServedIndex) -> APIRouter:
         version, data = await served.waiting.run(served.heat, key, word)
         kept = _kept(v, version, AN_HOUR)
         return Response(data, media_type="image/png", headers={"Cache-Control": kept})
+
+    return calls
+
+
+def selection_calls(served: ServedIndex) -> APIRouter:
+    """Return the calls about several photos, to be included below /api."""
+    calls = APIRouter(tags=["photos"], responses=problems(408, 410, 413, 415))
+    limits = served.limits
+    most = KEY * limits.download_photos
+    room, downloads = Room(DOWNLOADS * most), Gate("downloads", DOWNLOADS)
+
+    @calls.post(
+        "/download",
+        summary="The files of several photos as one zip",
+        response_class=Response,
+        responses=_sends("application/zip", "The files, as they are, and what is missing", again=False),
+        openapi_extra=_reads({"application/json": Download.model_json_schema()}),
+    )
+    async def download(request: Request) -> Response:
+        asked = await read_download(request, most, limits.seconds, room)
+        parts = await served.seeing.run(served.download, asked.keys)
+        return ZipResponse(served.sent(parts), downloads.enter)
 
     return calls
 

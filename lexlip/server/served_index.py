@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -26,10 +26,11 @@ from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.gazetteer import place_at
 from lexlip.retrieval.photo_table import Photo
-from lexlip.retrieval.seal import sealed_tables
+from lexlip.retrieval.seal import sealed_tables, why_not_sent
 from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import STATES, SUGGESTED, Limits
+from lexlip.server.downloads import zip_photos
 from lexlip.server.follower import Follower, is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
 from lexlip.server.model_process import ModelProcess, make_tasks
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lexlip.server.bodies import ByDate, Narrowed, Page, Paged
 
 LOADING = 300.0  # seconds that the process with the image model has to start
+DOWNLOADS = 8  # that are sent at once
 PLACED = 64  # words of a photo that are looked for in it
 
 P = ParamSpec("P")
@@ -108,13 +110,14 @@ class ServedIndex:
         self.follower = Follower(index, self._update, self._refresh)
         self._searching = Threads("searches", 2 * cores(), self.limits.requests)
         self.seeing = Threads("pictures", cores(), 4 * self.limits.requests)
+        self.sending = Threads("downloads", 2, DOWNLOADS)
         self.waiting = Threads("the image model", 4, 16)
         self._updating = Threads("updates", 1, 2)
 
     def close(self) -> None:
         """End the process, and close the index."""
         self.model.close()
-        for threads in (self._searching, self.seeing, self.waiting, self._updating):
+        for threads in (self._searching, self.seeing, self.sending, self.waiting, self._updating):
             threads.close()
         self.search.close()
 
@@ -279,6 +282,29 @@ class ServedIndex:
                 return Sent(photo.version, tag, None)
             data = read()
             return Sent(photo.version, tag, data, *file_kind(photo.path, data))
+
+    def download(self, keys: Sequence[str]) -> Iterator[bytes]:
+        """Return the parts of a zip of photos' files, each of which is read when it is wanted."""
+        ids, limits = list(dict.fromkeys(map(_id_of, keys))), self.limits
+        if len(ids) > limits.download_photos:
+            raise Problem(413, f"{len(ids):,} photos are wanted: at most {limits.download_photos:,} at once")
+        with self.search.now() as (stage, photos):
+            if why := why_not_sent(self.index, stage.metadata, self.folders):
+                raise Problem(410, why)
+            size = sum(photo.size or 0 for photo in photos.get(ids) if photo is not None)
+        if size > limits.download_bytes:
+            most = limits.download_bytes / 1e6
+            raise Problem(413, f"these photos have {size / 1e6:,.0f} MB: at most {most:,.0f} MB at once")
+        return zip_photos(ids, self._file)
+
+    def _file(self, id: str) -> tuple[Photo, bytes]:
+        with self.search.sending(id, self.folders) as (photo, read):
+            return photo, read()
+
+    async def sent(self, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield parts that are made in threads, on the event loop."""
+        while part := await self.sending.run(next, parts, b""):
+            yield part
 
     def places(self, key: str, words: str) -> dict[str, Any]:
         """Return where words are in a photo; by default its own."""

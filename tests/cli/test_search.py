@@ -421,7 +421,7 @@ def test_hits_are_copied(indexed: Run, tmp_path: Path) -> None:
     for hit in answer["hits"]:
         assert Path(answer["copies"][hit["id"]]).read_bytes() == Path(hit["path"]).read_bytes()
     shown = indexed("search", ALL, "-k", 3, "--copy-to", "out", "-f", "paths")
-    assert "3 photos in out" in shown.stderr
+    assert "3 photos in out (2 of them before)" in shown.stderr
     assert len(list((tmp_path / "out").iterdir())) == 3
     assert "copies" not in search(indexed, ALL)
     (tmp_path / "file").touch()
@@ -430,6 +430,30 @@ def test_hits_are_copied(indexed: Run, tmp_path: Path) -> None:
     )
     refused = indexed("search", ALL, "--copy-to", "out", "--server", "opensearch+https://h/i", code=2)
     assert "--copy-to needs an index on this machine" in refused.stderr
+
+
+def test_copies_of_photos_in_tars(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    """Two have one name; a tar that is written anew holds other bytes where a photo was."""
+    (tmp_path / "tars").mkdir()
+
+    def pack(tar: str, *numbers: int) -> None:
+        with tarfile.open(tmp_path / "tars" / tar, "w") as packed:
+            for number in numbers:
+                packed.add(photos / f"{number}.jpg", "deep/dog.jpg" if number < 2 else f"{number}.jpg")
+
+    pack("one.tar", 0, 2)
+    pack("two.tar", 1, 3)
+    lexlip("index", "tars")
+    pack("two.tar", 3, 1)
+    answer = search(lexlip, ALL, "--copy-to", "out")
+    assert sorted(answer["copies"]) == ["one.tar/2.jpg", "one.tar/deep/dog.jpg"]
+    assert sorted(one["id"] for one in answer["not_copied"]) == ["two.tar/3.jpg", "two.tar/deep/dog.jpg"]
+    assert {one["reason"] for one in answer["not_copied"]} == {"not what was indexed: update the index"}
+    lexlip("index", "tars")
+    assert search(lexlip, ALL, "--copy-to", "out")["not_copied"] == []
+    dogs = {(tmp_path / "out" / name).read_bytes() for name in ("dog.jpg", "dog (2).jpg")}
+    assert dogs == {(photos / f"{number}.jpg").read_bytes() for number in (0, 1)}
+    assert len(list((tmp_path / "out").iterdir())) == 4
 
 
 def test_a_picture_that_is_typed_as_a_sentence(indexed: Run, library: Path, tmp_path: Path) -> None:

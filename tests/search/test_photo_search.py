@@ -61,6 +61,18 @@ def test_ids_are_names_however_these_are_composed(model_folder: Path, tmp_path: 
             search.similar("Bern ü.jpg")
 
 
+def test_photos_are_read_that_only_the_second_index_has(model_folder: Path, tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos", 2)
+    index = index_words(model_folder, photos, tmp_path / "index")
+    write_photos(photos, 4)
+    also = index_bm25(photos, tmp_path / "also")
+    with PhotoSearch(index, also=also) as search:
+        for number in range(4):
+            assert search.read(f"{number}.jpg") == (photos / f"{number}.jpg").read_bytes()
+        with pytest.raises(DataError, match="not in the index"):
+            search.read("5.jpg")
+
+
 # ---- sentences ----
 
 

@@ -28,6 +28,7 @@ def test_the_description_is_whole(server: Serving) -> None:
         *("get /api/telling", "get /api/facets", "get /api/photos/{key}", "get /api/photos/{key}/thumbnail"),
         *("get /api/photos/{key}/original", "get /api/photos/{key}/places", "get /api/photos/{key}/heat"),
         *("get /api/photos", "get /api/timeline", "get /api/status", "post /api/update", "get /api/health"),
+        *("post /api/download",),
     }
     errors = described["paths"]["/api/search"]["get"]["responses"]["422"]["content"]
     assert list(errors) == ["application/problem+json"]
@@ -68,7 +69,7 @@ def test_it_keeps_its_own_description(changing: tuple[Path, Serving], tmp_path: 
         [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Tested: 16" in done.stdout
+    assert "Tested: 17" in done.stdout
     assert server.search("dog")["hits"]
 
 
@@ -118,7 +119,7 @@ def test_every_answer_has_the_headers_of_safety(server: Serving, path: str) -> N
     assert "default-src 'self'" in policy
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert "access-control-allow-origin" not in headers
     assert "server" not in headers

@@ -120,10 +120,11 @@ function examples({ method, path, parameters = [], requestBody, responses }, kno
 		if (required && place === "query") url.searchParams.set(name, known[name] ?? schema.examples?.[0] ?? name);
 	const [kind = ""] = Object.keys(Object.values(responses)[0].content ?? {});
 	const file = `${path.split("/").pop()}.${kind.split("/").pop().replace("*", "jpg")}`;
-	const command = ["curl", ...(kind.startsWith("image/") ? ["-o", file] : []), quoted(url.href)];
+	const isFile = kind.startsWith("image/") || kind === "application/zip";
+	const command = ["curl", ...(isFile ? ["-o", file] : []), quoted(url.href)];
 	const bodies = Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) =>
 		type === "application/json"
-			? ["-H", quoted(`Content-Type: ${type}`), "-d", quoted(JSON.stringify(schema.examples[0]))]
+			? ["-H", quoted(`Content-Type: ${type}`), "-d", quoted(JSON.stringify(schema.examples[0]).replace("KEY", known.key))]
 			: ["-H", quoted(`Content-Type: ${type.replace("*", "jpeg")}`), "--data-binary", "@photo.jpg"],
 	);
 	return (method === "get" ? [[]] : bodies).map((body) => [...command, ...body].join(" "));

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from PIL import Image, ImageDraw
@@ -22,6 +23,7 @@ from lexlip.retrieval.answer import id_of, key_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
 from lexlip.server.bodies import ByDate, Narrowed, Page
+from lexlip.server.downloads import zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
 from lexlip.server.problems import Problem, busy
@@ -308,6 +310,12 @@ class Collection:
     def original(self, key: str, known: str) -> Sent:
         return self.thumbnail(key, 1200, known)
 
+    def download(self, keys: list[str]) -> Iterator[bytes]:
+        def read(id: str) -> Any:
+            return SimpleNamespace(path=id, taken=self.by_id[id].taken), self.by_id[id].picture(64)
+
+        return zip_photos(map(id_of, keys), read)
+
     def places(self, key: str, words: str = "") -> dict[str, Any]:
         """Each word is strongest at a place of its own."""
         rows = columns = 7
@@ -364,7 +372,7 @@ class Collection:
         return {
             **{"index": ".lexlip", "documents": len(self.photos), "model": "mini", "words": self.knows_words},
             **{"kind": "impact" if self.knows_words else "dense", "snapshot": self.snapshot},
-            **{"update": self.update, "limits": {"k": self.limit}},
+            **{"update": self.update, "limits": {"k": self.limit, "download_photos": 5000}},
         }
 
 
@@ -396,12 +404,12 @@ class StandIn:
     """A served index that answers as one collection after another."""
 
     limits = Limits()
-    reply, reply_slowly = ServedIndex.reply, ServedIndex.reply_slowly
+    reply, reply_slowly, sent = ServedIndex.reply, ServedIndex.reply_slowly, ServedIndex.sent
 
     def __init__(self) -> None:
         self.collection, self.address = Collection([]), ""
         self.follower: Any = Follower(Path(), self.reply, self.reply)
-        self._searching = self.seeing = self.waiting = Threads("calls", 32, 1000)
+        self._searching = self.seeing = self.sending = self.waiting = Threads("calls", 32, 1000)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.collection, name)

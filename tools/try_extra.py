@@ -108,6 +108,17 @@ def raw() -> None:
     find("red")
 
 
+def jxl() -> None:
+    """Index a JPEG XL, and find it."""
+    import pillow_jxl  # noqa: F401 (Pillow can write them from now on)
+    from PIL import Image
+
+    Path("photos").mkdir()
+    Image.new("RGB", (300, 200), "red").save("photos/red.jxl")
+    assert "1 photo, " in run("lexlip index photos")[0]
+    find("red")
+
+
 def ocr() -> None:
     """Read what is written in a picture, and find it."""
     from PIL import Image, ImageDraw, ImageFont
@@ -118,6 +129,18 @@ def ocr() -> None:
     picture.save("photos/sign.png")
     assert "text: 1 read, 1 photo with some" in run("lexlip index photos --text")[0]
     find('"exit 12"')
+
+
+def places() -> None:
+    """Find a photo by the name of the place where it was taken."""
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x8825] = {1: "N", 2: (45, 45, 36), 3: "E", 4: (4, 50, 24)}
+    Path("photos").mkdir()
+    Image.new("RGB", (300, 200), "red").save("photos/red.jpg", exif=exif)
+    run("lexlip index photos")
+    find("near:lyon")
 
 
 def mcp() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -275,11 +276,12 @@ def show_skipped(skipped: Sequence[Skipped], hint: str = "") -> None:
     """Say on stderr which files were left out, and why."""
     if not skipped:
         return
-    from lexlip.data.raw import MISSING
+    from lexlip.data.extra_kinds import KINDS
 
-    others = [f"{id}: {reason}" for id, reason in skipped if reason != MISSING]
-    raws = len(skipped) - len(others)
-    lines = [f"{counted(raws, 'RAW file')}: {MISSING}", *others] if raws else others
+    lacking = {kind.advice: kind.name for kind in KINDS}
+    numbers = Counter(reason for _, reason in skipped if reason in lacking)
+    lines = [f"{counted(numbers[advice], lacking[advice])}: {advice}" for advice in numbers]
+    lines += [f"{id}: {reason}" for id, reason in skipped if reason not in lacking]
     click.echo(f"{len(skipped)} skipped:", err=True)
     for line in lines[:SHOWN]:
         click.echo(f"  {readable(line)}", err=True)

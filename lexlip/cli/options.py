@@ -18,7 +18,8 @@ FIRST_STAGES = (
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.hybrid.Fusion`
-FILTERS = ("after", "before", "folder", "caption", "album")  # see `lexlip.retrieval.filters.Filters`
+FILTERS = ("after", "before", "folder", "caption", "near", "within", "album")
+"""See `lexlip.retrieval.filters.Filters`."""
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -142,6 +143,14 @@ filter_options = together(
     click.option("--folder", metavar="DIR", help="Photos below this folder, as ids begin."),
     click.option(
         "--caption", metavar="WORDS", help="Photos whose captions and keywords hold all these words."
+    ),
+    click.option(
+        "--near",
+        metavar="PLACE",
+        help="Photos taken near a place: degrees north and east, such as 48.1,11.6, or its name.",
+    ),
+    click.option(
+        "--within", metavar="DISTANCE", help="How far from it: 20km, 500m or 12mi.  [default: 25km]"
     ),
     click.option("--album", metavar="NAME", help="Photos of this album, see --add-to and `lexlip serve`."),
 )

@@ -63,9 +63,9 @@ class _Search(click.Command):
 @click.option("--min-score", type=options.Number(), metavar="SCORE", help="The lowest score of a hit.")
 @click.option(
     "--sort",
-    type=click.Choice(["match", "date"]),
+    type=click.Choice(["match", "date", "place"]),
     default="match",
-    help="Best first; or the first hits by date, newest first.",
+    help="Best first; or the first hits, newest first, or nearest to --near first.",
 )
 @click.option("--group", is_flag=True, help="Show near-duplicates as one hit.")
 @click.option("--cursor", metavar="CURSOR", help="The next page, by the cursor that --json printed.")
@@ -143,7 +143,8 @@ def search(
     text: 'dog "without snow"'.
 
     Words that people gave photos count too: in names of files and folders, captions and keywords. name:anna,
-    folder:"2019 italy" and caption:cake show only the photos that have them there.
+    folder:"2019 italy" and caption:cake show only the photos that have them there; near:48.1,11.6 those that
+    were taken near that place.
     """
     sentence = " ".join(query) if query else None
     _check_query(context, sentence)

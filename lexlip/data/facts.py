@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image, IptcImagePlugin
 
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
+from lexlip.data.nearness import is_place
 from lexlip.data.side_files import LONGEST_XMP, OWN, without_padding
 from lexlip.words.plain_text import whole
 
@@ -26,12 +27,14 @@ MOST_TEXTS = 500  # captions, and keywords
 
 _EXIF_FOLDER, _TAKEN, _DIGITIZED = 0x8769, 0x9003, 0x9004
 _MAKE, _MODEL, _XP_KEYWORDS = 0x010F, 0x0110, 0x9C9E
+_GPS, _LATITUDE_REF, _LONGITUDE_REF = 0x8825, 1, 3  # each is followed by degrees, minutes and seconds
 _IPTC_KEYWORDS, _IPTC_CAPTION = (2, 25), (2, 120)
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _DC = "{http://purl.org/dc/elements/1.1/}"
 _OWN = f"{{{OWN}}}"
+_XMP_EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _XMP_DATES = (
-    "{http://ns.adobe.com/exif/1.0/}DateTimeOriginal",
+    f"{_XMP_EXIF}DateTimeOriginal",
     "{http://ns.adobe.com/photoshop/1.0/}DateCreated",
     "{http://ns.adobe.com/xap/1.0/}CreateDate",
 )
@@ -44,20 +47,23 @@ class Embedded(NamedTuple):
     """What a file says about its photo.
 
     It was taken by the camera's clock: "2019-07-01T12:30:00". The camera is its maker and model; captions are
-    IPTC's, and XMP's descriptions in every language; keywords those of EXIF, IPTC and XMP.
+    IPTC's, and XMP's descriptions in every language; keywords those of EXIF, IPTC and XMP. The place, by GPS,
+    is degrees north and degrees east (WGS 84).
     """
 
     taken: str | None = None
     camera: str | None = None
     captions: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
+    place: tuple[float, float] | None = None
 
 
 def read_embedded(image: Image.Image, sides: Iterable[bytes] = ()) -> Embedded:
     """Return what a file says about its photo, inside `lexlip.data.images.quiet`.
 
-    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's. XMP files beside the photo (`sides`)
-    come first, as people correct in them what the camera wrote. The image need not be loaded.
+    The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; the place is EXIF's, else XMP's. XMP
+    files beside the photo (`sides`) come first, as people correct in them what the camera wrote. The image
+    need not be loaded.
     """
     own = _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     exif = _exif(image)
@@ -68,6 +74,7 @@ def read_embedded(image: Image.Image, sides: Iterable[bytes] = ()) -> Embedded:
         exif.camera,
         _distinct(caption for part in parts for caption in part.captions),
         _distinct(keyword for part in parts for keyword in part.keywords),
+        next((part.place for part in parts if part.place), None),
     )
 
 
@@ -84,9 +91,32 @@ def _exif(image: Image.Image) -> Embedded:
         if isinstance(keywords, tuple):
             keywords = bytes(keywords)
         texts = _text(keywords.decode("utf-16-le", "ignore"), 10 * LONGEST_TEXT).split(";")
-        return Embedded(taken, camera or None, (), _distinct(map(_text, texts)))
+        return Embedded(taken, camera or None, (), _distinct(map(_text, texts)), _exif_place(exif))
     except Exception:  # Pillow raises nearly anything for broken EXIF
         return Embedded()
+
+
+def _exif_place(exif: Image.Exif) -> tuple[float, float] | None:
+    try:
+        tags = exif.get_ifd(_GPS)
+        north, east = (
+            _degrees(tags[part + 1], _text(tags[part])) for part in (_LATITUDE_REF, _LONGITUDE_REF)
+        )
+        return _place(north, east)
+    except Exception:  # the rest of EXIF counts all the same
+        return None
+
+
+def _degrees(parts: Iterable[Any], letter: str) -> float:
+    """Return degrees, given with their minutes and seconds, and N, S, E or W."""
+    degrees = sum(float(part) / 60**place for place, part in enumerate(parts))
+    return degrees * {"N": 1, "S": -1, "E": 1, "W": -1}[letter.strip().upper()]
+
+
+def _place(north: float, east: float) -> tuple[float, float] | None:
+    """Return a place; None if there is none, or it is 0, 0, which devices write that do not know theirs."""
+    known = is_place(north, east) and (north, east) != (0, 0)
+    return (round(north, 6), round(east, 6)) if known else None
 
 
 def _iptc(image: Image.Image) -> Embedded:
@@ -116,14 +146,20 @@ def _xmp(packet: object) -> Embedded:
     for element in root.iter():
         for name, value in element.attrib.items():
             found.setdefault(name, []).append(value)
-        if isinstance(element.tag, str) and element.tag.startswith((_DC, _OWN, *_XMP_DATES)):
+        if isinstance(element.tag, str) and element.tag.startswith(
+            (_DC, _OWN, f"{_XMP_EXIF}GPSL", *_XMP_DATES)
+        ):
             found.setdefault(element.tag, []).extend(_values(element))
     taken = next((date for name in _XMP_DATES for date in map(_date, found.get(name, ())) if date), None)
     captions, keywords = (
         _distinct(map(_text, found.get(_DC + name, ()))) for name in ("description", "subject")
     )
     own = set(map(_text, found.get(f"{_OWN}words", ())))  # which `lexlip keywords` wrote
-    return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own))
+    place = None
+    with suppress(ValueError, KeyError, IndexError):
+        sides = (_text(found[f"{_XMP_EXIF}GPS{name}"][0]) for name in ("Latitude", "Longitude"))
+        place = _place(*(_degrees(side[:-1].split(","), side[-1]) for side in sides))
+    return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own), place)
 
 
 def _values(element: Any) -> list[str]:
@@ -171,8 +207,8 @@ _WEIGHTS = np.uint64(1) << np.arange(63, -1, -1, dtype=np.uint64)
 class Facts:
     """Facts about one photo, upright; the defaults say that nothing is known.
 
-    For taken, camera, captions and keywords see `Embedded`. Size and digest are of the file's bytes; the
-    state that of the file when it was read, see `lexlip.data.Source.state`, or "".
+    For taken, camera, captions, keywords and place see `Embedded`. Size and digest are of the file's bytes;
+    the state that of the file when it was read, see `lexlip.data.Source.state`, or "".
     """
 
     width: int = 0
@@ -185,6 +221,7 @@ class Facts:
     digest: str = ""
     fingerprint: int | None = None
     state: str = ""
+    place: tuple[float, float] | None = None
 
 
 def digest(data: bytes) -> str:

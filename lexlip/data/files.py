@@ -8,6 +8,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -176,6 +177,9 @@ def real_place(file: BinaryIO) -> str:
     return place
 
 
+_MODIFIED = re.compile(r"\d{1,20} (-?\d{1,20}) ")  # at the begin of a state: the size comes first
+
+
 class FileState(NamedTuple):
     """What changes with a file: its size, and its times of modification and change, in ns since 1970.
 
@@ -192,6 +196,18 @@ class FileState(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join(map(str, (self.size, *self.times)))
+
+
+def modified(state: str) -> str | None:
+    """Return when a photo's file was modified, by the local clock: "2019-07-01T12:30:00".
+
+    The state is that of `lexlip.data.Source.state`; None: it does not tell.
+    """
+    found = _MODIFIED.match(state)
+    try:
+        return datetime.fromtimestamp(int(found[1]) // 10**9).isoformat() if found else None
+    except (OverflowError, ValueError, OSError):  # no calendar has such a year
+        return None
 
 
 def state_of(path: str | Path) -> FileState | None:

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"
 BESIDE_RAW = (*ENDINGS["JPEG"], *ENDINGS["HEIF"])  # as which cameras and phones write the same photo
+_OF_PHONES = (".mov", ".mp4", ".aae")  # of Live Photos the film, and how a photo was edited
+_EDITED = re.compile(r"(?:(?<=\AIMG_)|(?<=/IMG_))E(?=\d{4}\Z)|(?<=[^/])-edited\Z")
 MOST_NAMED = 20  # kinds of files that are named with their number
 
 Matches = Callable[[str], bool]
@@ -43,8 +45,8 @@ class Listing(NamedTuple):
     """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files.
 
     `unlisted` are folders that could not be listed, and links that lead to something out of reach. `left` is
-    how many files are neither photos nor tars, by what becomes of them, see `lexlip.data.source.LEFT`. `raws`
-    are RAW files beside photos, see `also_raw`; they are among those that are left.
+    how many files are neither photos nor tars, by what becomes of them, see `lexlip.data.source.LEFT`. `same`
+    are files of the same photo as one that is listed, see `same_photos`; they are among those that are left.
     """
 
     photos: list[str]
@@ -54,7 +56,7 @@ class Listing(NamedTuple):
     sides: set[str]
     unlisted: list[Unlisted]
     left: Counter[str] = Counter()  # noqa: RUF012 (nobody changes it)
-    raws: Collection[str] = ()
+    same: Mapping[str, str] = {}
 
 
 def walk(root: Path, excluded: Matches | None = None, included: Matches | None = None) -> Listing:
@@ -66,6 +68,7 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
     found = Listing([], [], set(), [], set(), [], Counter())
     kinds: Counter[str] = Counter()
     systems: Counter[str] = Counter()
+    of_phones: list[str] = []
     folders = [""]
     links: list[str] = []  # visited last, so that a file is named by its real folder if that is below too
     visited = set()
@@ -90,6 +93,9 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
                     beside.remove(name)
                     found.skipped.append(Skipped(name, LEADS_OUT))
                     fate = "named"
+                if fate == "other" and _suffix(name) in _OF_PHONES:
+                    of_phones.append(name)
+                    fate = ""  # until all photos are known
                 found.left[fate] += 1
                 if fate == "other":
                     kinds[_suffix(name)] += 1
@@ -102,10 +108,10 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
     for names in (found.photos, found.tars, found.skipped):
         names.sort()
     del found.left[""]
-    if raws := also_raw(found.photos):
-        found = found._replace(photos=[name for name in found.photos if name not in raws], raws=raws)
-        found.left["beside"] += len(raws)
-    _tell_beside(found, kinds)
+    if same := same_photos(found.photos):
+        found = found._replace(photos=[name for name in found.photos if name not in same], same=same)
+        found.left["beside"] += len(same)
+    _tell_beside(found, of_phones, kinds)
     of_systems = "folders of thumbnails and deleted files, which --include takes"
     for what, numbers in (("files of other kinds", kinds), (of_systems, systems)):
         if numbers.total():
@@ -122,23 +128,40 @@ def why_left_out(path: str, included: Matches | None = None) -> str:
     return "" if why and included is not None and included(path) else why
 
 
-def also_raw(photos: Collection[str]) -> set[str]:
-    """Return the RAW files beside which the same photo lies as a JPEG or HEIC: IMG_1.CR2 beside IMG_1.JPG."""
-    raws = {name: _stem(name) for name in photos if _suffix(name) in ENDINGS["RAW"]}
-    if not raws:
-        return set()
-    others = {_stem(name) for name in photos if _suffix(name) in BESIDE_RAW}
-    return {name for name, stem in raws.items() if stem in others}
+def same_photos(photos: Collection[str]) -> dict[str, str]:
+    """Return the files that show the same photo as another one, and that: the one that people look at.
+
+    A RAW file is the same photo as its JPEG or HEIC (IMG_1.CR2 and IMG_1.JPG), and what a phone has taken as
+    its edited copy (IMG_1234.HEIC and IMG_E1234.JPG of iPhones; a.jpg and a-edited.jpg of Google Photos).
+    """
+    shown: dict[str, str] = {}
+    if raws := [name for name in photos if _suffix(name) in ENDINGS["RAW"]]:
+        developed = {_stem(name): name for name in photos if _suffix(name) in BESIDE_RAW}
+        shown.update((raw, developed[_stem(raw)]) for raw in raws if _stem(raw) in developed)
+    maybe = [name for name in photos if "IMG_E" in name or "-edited" in name]  # of half a million, quickly
+    if edited := {original: name for name in maybe if (original := _original(name))}:
+        shown.update((name, edited[_stem(name)]) for name in photos if _stem(name) in edited)
+    return {name: shown.get(other, other) for name, other in shown.items()}
 
 
-def _tell_beside(found: Listing, kinds: Counter[str]) -> None:
-    """Count the texts and XMP files that are beside a photo, though it may be unusable, and the others."""
-    if not (found.texts or found.sides):
+def _original(name: str) -> str:
+    """Return the name, without a suffix, of what a photo is an edited copy of; "" if it is none."""
+    original, edits = _EDITED.subn("", _stem(name))
+    return original if edits else ""
+
+
+def _tell_beside(found: Listing, of_phones: Sequence[str], kinds: Counter[str]) -> None:
+    """Count the files that are beside a photo, though it may be unusable, and the others.
+
+    They are texts, XMP files, and what phones store beside photos.
+    """
+    files = (*found.texts, *found.sides, *of_phones)
+    if not files:
         return
     skipped = (skip.id for skip in found.skipped)
-    photos = {composed(name) for name in (*found.photos, *found.raws, *skipped)}
+    photos = {composed(name) for name in (*found.photos, *found.same, *skipped)}
     stems = photos.union(photo.rpartition(".")[0] for photo in photos)
-    for name in (*found.texts, *found.sides):
+    for name in files:
         beside = composed(name.rpartition(".")[0]) in stems
         found.left["beside" if beside else "other"] += 1
         kinds[_suffix(name)] += not beside
@@ -260,8 +283,8 @@ class FolderSource(Source):
     """Photos below a folder, with files beside them: what `walk` has listed.
 
     `NAME.txt` beside a photo holds its captions, one per line; `NAME.xmp` or `NAME.jpg.xmp` what photo
-    programs write about it. If a RAW file is the same photo, so does `NAME.cr2.xmp`. The id of a photo is its
-    path relative to the folder.
+    programs write about it. Those of files that are the same photo come after its own (`NAME.cr2.xmp`). The
+    id of a photo is its path relative to the folder.
     """
 
     def __init__(self, root: Path, listing: Listing, name: str) -> None:
@@ -273,15 +296,22 @@ class FolderSource(Source):
         self.skipped += [
             Skipped(tar, "a tar among photos: give it by itself to read it") for tar in listing.tars
         ]
+        self._same: dict[str, list[str]] = {}
+        for name, photo in sorted(listing.same.items()):
+            self._same.setdefault(photo, []).append(name)
         texts = Beside(listing.texts)
         self.items = [Item(photo, self._captions(photo, texts)) for photo in listing.photos]
         self._sides = Beside(listing.sides)
-        self._raws: dict[str, list[str]] = {}
-        for raw in sorted(listing.raws):
-            self._raws.setdefault(_stem(raw), []).append(raw)
+
+    def _names(self, photo: str) -> dict[str, list[str]]:
+        """Return by names without suffix those of a photo and of the files that are the same one."""
+        names: dict[str, list[str]] = {}
+        for name in (photo, *self._same.get(photo, ())):
+            names.setdefault(name.rpartition(".")[0], []).append(name)
+        return names
 
     def _captions(self, photo: str, texts: Beside) -> tuple[str, ...]:
-        text = texts.find(photo.rpartition(".")[0], ".txt")
+        text = next(filter(None, (texts.find(stem, ".txt") for stem in self._names(photo))), None)
         if text is None:
             return ()
         try:
@@ -294,8 +324,7 @@ class FolderSource(Source):
         return f"{self.root}/{self.items[index].id}"
 
     def sides(self, index: int) -> Sequence[str]:
-        photo = self.items[index].id
-        raws = self._raws.get(_stem(photo), ()) if _suffix(photo) in BESIDE_RAW else ()
-        stems = (photo, *raws, photo.rpartition(".")[0])
-        found = (self._sides.find(stem, ".xmp") for stem in stems)
+        names = self._names(self.items[index].id).items()
+        stems = (stem for without, those in names for stem in (*those, without))
+        found = dict.fromkeys(self._sides.find(stem, ".xmp") for stem in stems)
         return [f"{self.root}/{name}" for name in found if name is not None]

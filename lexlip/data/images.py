@@ -14,6 +14,8 @@ from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from lexlip.data import isolated, raw
+from lexlip.data.extra_kinds import JPEG_XL, RAW
+from lexlip.data.files import OutOfReach
 from lexlip.data.upright import SIDEWAYS, TRANSPARENT, as_seen, turn_of
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import counted
@@ -32,7 +34,8 @@ ENDINGS = {
     "PPM": (".ppm", ".pgm", ".pbm", ".pnm", ".pfm"),
     "PCX": (".pcx",),
     "TGA": (".tga", ".icb", ".vda", ".vst"),
-    "RAW": raw.ENDINGS,
+    "JXL": JPEG_XL.endings,
+    "RAW": RAW.endings,
 }
 """By Pillow's names of the formats, in the order in which they are tried: last a TGA, which has no mark.
 RAW files, which Pillow does not know, are tried before.
@@ -40,7 +43,7 @@ RAW files, which Pillow does not know, are tried before.
 None of them starts a program, as EPS does, or shows a page, as PDF does.
 """
 
-READER = 2  # raised when more can be decoded: photos that could not be read are then tried again
+READER = 3  # raised when more can be decoded: photos that could not be read are then tried again
 
 SUFFIXES = tuple(ending for endings in ENDINGS.values() for ending in endings)
 
@@ -52,7 +55,8 @@ LONGEST_EXIF = 2**22  # bytes of a JPEG's EXIF: it comes in parts, and for each 
 LONGEST_TEXT, MOST_COMMENTS = 2**25, 1000  # bytes and comments of a PPM in text, which Pillow reads slowly
 
 _TRUNCATED = "truncated"
-_FORMATS = tuple(name for name in ENDINGS if name not in ("HEIF", "JPEG2000", "RAW"))  # of other modules
+_OF_OTHER_MODULES = ("HEIF", "JPEG2000", "JXL", "RAW")
+_FORMATS = tuple(name for name in ENDINGS if name not in _OF_OTHER_MODULES)
 _SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within compressed data
 _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
 _DRAFTED = ("JPEG", "JPEG2000")
@@ -63,7 +67,13 @@ _MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 # bytes of memory per pixel while an image of a mode is decoded and becomes RGB; measured
 _BYTES = {"CMYK": 8, "I;16": 12, "I;16B": 12, "I;16L": 12, "I": 14, "F": 14}
 _OPAQUE_BYTES, _TRANSPARENT_BYTES, _COMPARED_BYTES = 6, 16, 20
-_MORE_BYTES = {"WEBP": 12, "AVIF": 12, "HEIF": 4, "JPEG2000": 21}  # for what their decoders hold besides
+_MORE_BYTES = {
+    "WEBP": 12,
+    "AVIF": 12,
+    "HEIF": 4,
+    "JPEG2000": 21,
+    "JXL": 8,
+}  # for what their decoders hold besides
 
 
 def decode(data: bytes, size: int | None = None) -> Image.Image:
@@ -188,6 +198,8 @@ def _open(file: Any) -> Image.Image:
     try:
         if start.startswith(b"\xff\xd8\xff"):
             return JpegImageFile(file)  # Image.open refuses large ones
+        if isolated.is_jpeg_xl(start) and (why := JPEG_XL.lacks_package()):
+            raise OutOfReach(why)
         if isolated.accepts(start):
             return isolated.IsolatedFile(file)
         if raw.is_raw(file):

@@ -1,4 +1,4 @@
-"""HEIC, JPEG 2000 and RAW: decoded by a process of their own, as damaged ones crash their decoders.
+"""HEIC, JPEG 2000, JPEG XL and RAW: decoded by a process of their own, as damaged ones crash their decoders.
 
 Of JPEG 2000 a small file can also make the decoder take many times the memory that its pixels need.
 """
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from PIL import Image, ImageFile
 
 MOST_MEMORY = 2**31  # bytes that one process may take, where the system can bound it
+_JPEG_XL = (b"\0\0\0\x0cJXL \r\n\x87\n", b"\xff\x0a")
 _JPEG2000 = (b"\0\0\0\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")
 _BRANDS = (*(b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"), *(b"mif1", b"msf1"))
 SECONDS = 60.0  # that one picture may take
@@ -43,7 +44,7 @@ class Reply(NamedTuple):
 
 
 class IsolatedFile(ImageFile.ImageFile):
-    """A HEIC or a JPEG 2000, as Pillow's other formats are."""
+    """A HEIC, a JPEG 2000 or a JPEG XL, as Pillow's other formats are."""
 
     def _open(self) -> None:
         assert self.fp is not None
@@ -77,9 +78,13 @@ class IsolatedFile(ImageFile.ImageFile):
 
 
 def accepts(start: bytes) -> bool:
-    """Return whether a file is a HEIC or a JPEG 2000, given its first 64 bytes."""
+    """Return whether a file is a HEIC, a JPEG 2000 or a JPEG XL, given its first 64 bytes."""
     heic = start[4:8] == b"ftyp" and start[8:12] in _BRANDS and b"avif" not in start
-    return heic or start.startswith(_JPEG2000)
+    return heic or start.startswith(_JPEG2000) or is_jpeg_xl(start)
+
+
+def is_jpeg_xl(start: bytes) -> bool:
+    return start.startswith(_JPEG_XL)
 
 
 def ask(data: bytes, halved: int) -> Reply:

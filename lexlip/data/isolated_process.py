@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import sys
 import tempfile
@@ -24,6 +25,7 @@ _QUALITY = 95  # of the JPEG of a developed picture
 _ORIENTATIONS = "12435867"  # EXIF's, by LibRaw's bits: mirrored, upside down, on its side
 _ORIENTATION, _EXIF_FOLDER, _XMP = 0x0112, 0x8769, 0x02BC
 _MAKE, _MODEL, _XP_KEYWORDS, _TAKEN, _DIGITIZED = 0x010F, 0x0110, 0x9C9E, 0x9003, 0x9004
+_GPS_FOLDER, _COORDINATES = 0x8825, (1, 2, 3, 4)
 
 
 def main() -> None:
@@ -55,6 +57,8 @@ def _answer(data: bytes, halved: int) -> tuple[dict[str, Any], dict[str, bytes]]
             return _raw_as_jpeg(data)
         image = _open(data)
         parts = {name: image.info[name] for name in ("exif", "xmp") if image.info.get(name)}
+        if image.format == "JXL" and "exif" in parts and not image.jpeg:
+            parts["exif"] = _upright(image)
         picture = image if halved == HEADER_ONLY else _decoded(data, halved)
         parts["pixels"] = b"" if halved == HEADER_ONLY else picture.tobytes()
     except Exception as error:  # decoders raise nearly anything for a damaged file
@@ -70,7 +74,19 @@ def _message(error: Exception) -> str:
 
 
 def _open(data: bytes) -> Any:
-    return Image.open(io.BytesIO(data), formats=["HEIF", "JPEG2000"])
+    formats = ["HEIF", "JPEG2000"]
+    if data.startswith((b"\xff\x0a", b"\0\0\0\x0cJXL ")):
+        import pillow_jxl  # noqa: F401 (Pillow can open them from now on)
+
+        formats = ["JXL"]
+    return Image.open(io.BytesIO(data), formats=formats)
+
+
+def _upright(image: Any) -> bytes:
+    """Return the EXIF of a JPEG XL, which its decoder has turned already unless it was a JPEG."""
+    exif = image.getexif()
+    exif[_ORIENTATION] = 1
+    return exif.tobytes()  # type: ignore[no-any-return]
 
 
 def _decoded(data: bytes, halved: int) -> Image.Image:
@@ -145,7 +161,7 @@ def _tiffs(data: bytes) -> Iterator[Image.Exif]:
     """Yield the tags of a RAW file that is a TIFF, or of the TIFFs in Canon's CR3."""
     starts = [0]
     if data[4:8] == b"ftyp":
-        starts = [place + 4 for box in (b"CMT1", b"CMT2") if (place := data.find(box)) >= 0]
+        starts = [place + 4 for box in (b"CMT1", b"CMT2", b"CMT4") if (place := data.find(box)) >= 0]
     for start in starts:
         order = data[start : start + 2]
         if order in (b"II", b"MM"):
@@ -169,6 +185,11 @@ def _merged(told: list[Image.Exif]) -> Image.Exif:
                 for tag in (_TAKEN, _DIGITIZED):
                     if tag in folder:
                         inner.setdefault(tag, folder[tag])
+        with suppress(Exception):
+            gps = tags.get_ifd(_GPS_FOLDER) or tags
+            known = {tag: gps[tag] for tag in _COORDINATES}
+            if _GPS_FOLDER not in exif and all(map(math.isfinite, (*known[2], *known[4]))):
+                exif[_GPS_FOLDER] = known
     exif[_EXIF_FOLDER] = inner
     return exif
 

@@ -13,7 +13,7 @@ from lexlip.data.caption_files import CaptionedSource, FurtherTexts
 from lexlip.data.captions import SUFFIXES as OF_TABLES
 from lexlip.data.captions import read_splits, read_table
 from lexlip.data.files import path_of, reason_of
-from lexlip.data.folder import FolderSource, Listing, Matches, also_raw, walk, why_left_out
+from lexlip.data.folder import FolderSource, Listing, Matches, same_photos, walk, why_left_out
 from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.scenes import Scenes
 from lexlip.data.source import Concat, Given, Skipped, Source, Subset
@@ -119,8 +119,9 @@ def _open_photo(path: Path, name: str) -> Source:
     except OSError:  # a folder may be opened by those who know what is in it
         beside = []
     texts, sides = ({other for other in beside if other.lower().endswith(end)} for end in (".txt", ".xmp"))
-    raws = also_raw(beside) - {path.name}
-    return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, [], raws=raws), name)
+    photos = sorted(other for other in beside if other.lower().endswith(SUFFIXES))
+    same = {other: photo for other, photo in same_photos(photos).items() if photo == path.name}
+    return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, [], same=same), name)
 
 
 def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matches | None) -> Source:

@@ -7,20 +7,15 @@ has none.
 from __future__ import annotations
 
 import io
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, BinaryIO
 
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 from lexlip.data import isolated
+from lexlip.data.extra_kinds import RAW
 from lexlip.data.files import OutOfReach
-from lexlip.errors import EXTRAS, UnreadableImage
-
-ENDINGS = (".dng", ".cr2", ".cr3", ".nef", ".nrw", ".arw", ".raf", ".orf", ".rw2", ".pef", ".srw")
-MISSING = f"to read RAW files, {EXTRAS['rawpy']}"
-"""What to say of a RAW file where LibRaw is not installed."""
+from lexlip.errors import UnreadableImage
 
 _TIFF = (b"II*\0", b"MM\0*")
 _MARKS = (b"FUJIFILMCCD-RAW", b"IIRO", b"IIRS", b"MMOR", b"IIU\0")  # of Fujifilm, Olympus, Panasonic
@@ -33,16 +28,6 @@ class RawPreview(JpegImageFile):
     """What is seen of a RAW file: a JPEG, whose bytes are `jpeg`."""
 
     jpeg: bytes
-
-
-@cache
-def is_installed() -> bool:
-    return find_spec("rawpy") is not None
-
-
-def lacks_package(name: str) -> str:
-    """Return what to say of a file if its name is that of a RAW file and rawpy is not installed; else ""."""
-    return MISSING if name.lower().endswith(ENDINGS) and not is_installed() else ""
 
 
 def is_raw(file: BinaryIO) -> bool:
@@ -86,8 +71,8 @@ def open_raw(file: BinaryIO, bounded: Any) -> RawPreview:
 
     OutOfReach: rawpy is not installed. UnreadableImage: LibRaw cannot read the file.
     """
-    if not is_installed():
-        raise OutOfReach(MISSING)
+    if why := RAW.lacks_package():
+        raise OutOfReach(why)
     try:
         reply = isolated.ask(file.read(), isolated.AS_JPEG)
     except OSError as error:

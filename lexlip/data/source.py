@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol, overload
 import numpy as np
 from PIL import Image
 
+from lexlip.data.extra_kinds import lacks_package
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
 from lexlip.data.files import (
     FileState,
@@ -30,7 +31,6 @@ from lexlip.data.files import (
     state_of,
 )
 from lexlip.data.images import decode
-from lexlip.data.raw import lacks_package
 from lexlip.errors import DataError, UnreadableImage
 
 LEFT = {

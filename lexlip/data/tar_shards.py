@@ -31,7 +31,7 @@ import numpy as np
 from anserini_bridge.given_files import parse_json
 from lexlip.data.captions import Beside, caption_lines, clean_captions, decode_text
 from lexlip.data.files import LARGEST_CAPTIONS, Place, open_file, reason_of
-from lexlip.data.folder import NOT_UTF8, also_raw, is_utf8, shown
+from lexlip.data.folder import NOT_UTF8, is_utf8, same_photos, shown
 from lexlip.data.images import SUFFIXES
 from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted
 from lexlip.data.tar_headers import Member, contents
@@ -101,7 +101,7 @@ def list_shard(path: str | Path) -> Shard:
     """Return the photos of a tar, with `captions` (a list) or `caption` of KEY.json, or the lines of KEY.txt.
 
     What cannot be read is reported in `skipped`. So is damage; the photos before it are kept. Of two files
-    with the same name the later one counts, as for tar. A RAW file beside its JPEG is left out. OSError: the
+    with the same name the later one counts, as for tar. Of files of the same photo one is kept. OSError: the
     tar cannot be read. UnreadableImage: it is no file.
     """
     photos: dict[str, Member] = {}  # by name
@@ -121,7 +121,7 @@ def list_shard(path: str | Path) -> Shard:
                 skipped.append(Skipped(shown(name), NOT_UTF8))
         if found.damage:
             skipped.append(Skipped("", f"{found.damage}; {len(photos)} photos before that are kept"))
-        for name in also_raw(photos):
+        for name in same_photos(photos):
             del photos[name]
         keys = [name.rpartition(".")[0] for name in photos]
         beside = Beside(texts)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from anserini_bridge import IndexMetadata
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
+from lexlip.data.extra_kinds import lacks_package
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
-from lexlip.data.raw import lacks_package
 from lexlip.indexing.table_writer import side_names
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
 

@@ -225,6 +225,7 @@ def _facts(text: str) -> Facts:
     try:
         fields = parse_json(text)
         texts = {name: tuple(fields[name]) for name in ("captions", "keywords")}
-        return Facts(**{**fields, **texts})
+        place = fields.get("place")  # journals of older versions lack it
+        return Facts(**{**fields, **texts, "place": tuple(place) if place else None})
     except (ValueError, TypeError, KeyError) as error:
         raise sqlite3.DatabaseError(f"facts are {text!r:.60}") from error

@@ -21,7 +21,9 @@ from lexlip.retrieval.given_table import write_given_words
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
+    HAS_PLACES,
     HAS_STATES,
+    INDEX_OF_PLACES,
     ROOT_COLUMNS,
     SCHEMA,
     TEXT_COLUMNS,
@@ -104,6 +106,11 @@ class TableWriter:
             for table in ("photos", "roots"):
                 self._connection.execute(f"ALTER TABLE {table} ADD COLUMN sum INTEGER")
             self._connection.execute(f"PRAGMA user_version = {FORMAT}")
+        if not self._connection.execute(HAS_PLACES).fetchone():
+            for name in ("latitude", "longitude"):
+                self._connection.execute(f"ALTER TABLE photos ADD COLUMN {name} REAL")
+            self._connection.execute("UPDATE photos SET sum = NULL")  # which is of these columns, too
+            self._connection.execute(INDEX_OF_PLACES)
 
     def _add_sums(self, table: str, columns: Sequence[str]) -> None:
         """Give a checksum to the rows that were written; those of before keep theirs."""
@@ -194,6 +201,7 @@ class TableWriter:
             signed,
             _words([*captions, *facts.captions, *facts.keywords]),
             facts.state,
+            *(facts.place or (None, None)),
         )
 
     def _place(self, number: int) -> tuple[int | None, str, str, int | None]:

@@ -65,6 +65,10 @@ After = Annotated[str, Field(description="Taken then or later: 2014, 2014-05 or 
 Before = Annotated[str, Field(description="Taken then or earlier; 2014 includes all of that year.")]
 Folder = Annotated[str, Field(description="Photos below this folder, as ids begin; status lists folders.")]
 Caption = Annotated[str, Field(description="Photos whose captions and keywords hold all these words.")]
+Near = Annotated[
+    str, Field(description="Taken near a place: degrees north and east, 48.1,11.6, or its name.")
+]
+Within = Annotated[str, Field(description="How far from it: 20km (the default is 25km), 500m or 12mi.")]
 Lowest = Annotated[float | None, Field(description="The lowest score of a hit.")]
 Page = Annotated[str, Field(description="The cursor of the page before; everything else must be the same.")]
 Id = Annotated[str, Field(description="A photo's id, as search gives it.")]
@@ -90,11 +94,13 @@ class _Tools:
         before: Before = "",
         folder: Folder = "",
         caption: Caption = "",
+        near: Near = "",
+        within: Within = "",
         min_score: Lowest = None,
         cursor: Page = "",
     ) -> Found:
         """Find photos by a sentence, by words, or both; best first, each with the words that matched."""
-        how = _how(after, before, folder, caption, min_score, cursor)
+        how = _how(Filters(after, before, folder, caption, near, within), min_score, cursor)
         return _found(self._photos.search(query, add, exclude, k, **how))
 
     def similar(
@@ -105,11 +111,14 @@ class _Tools:
         before: Before = "",
         folder: Folder = "",
         caption: Caption = "",
+        near: Near = "",
+        within: Within = "",
         min_score: Lowest = None,
         cursor: Page = "",
     ) -> Found:
         """Find photos that are similar to one of the index."""
-        return _found(self._photos.similar(id, k, **_how(after, before, folder, caption, min_score, cursor)))
+        how = _how(Filters(after, before, folder, caption, near, within), min_score, cursor)
+        return _found(self._photos.similar(id, k, **how))
 
     def explain(self, query: Sentence = "", id: Id = "", add: Add = (), exclude: Exclude = ()) -> Facts:
         """Say why: with query and id the sum that is the score; with one of them its weighted words."""
@@ -172,8 +181,7 @@ def serve(photos: PhotoTools, output: BinaryIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
-def _how(after: str, before: str, folder: str, caption: str, min_score: float | None, cursor: str) -> How:
-    filters = Filters(after, before, folder, caption)
+def _how(filters: Filters, min_score: float | None, cursor: str) -> How:
     return {"filters": filters or None, "min_score": min_score, "cursor": cursor or None}
 
 

@@ -10,6 +10,7 @@
     factor = a number from 0 to 100, such as 2 or 0.5
     field  = "name" | "folder" | "caption" | "text"
                                          only photos whose file, folder, captions, or text have the words
+           | "near"                      only photos that were taken near this place
     value  = a word, or words in quotes
 
 The sentence that a model encodes is the text with the words that are weighed, and without those that are
@@ -51,7 +52,8 @@ _FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
 _WEIGHT = re.compile(r"\^([-+.\d].*|)")
 
 FIELDS = ("caption", "name", "folder", "text")
-_NARROWED = re.compile(rf'(?<!\S)({"|".join(FIELDS)}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
+_EXAMPLES, _EXAMPLE = {"near": "{0}:48.1,11.6 or {0}:lyon"}, '{0}:anna or {0}:"anna maria"'
+_NARROWED = re.compile(rf'(?<!\S)({"|".join((*FIELDS, "near"))}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')
 _WORD = r"[^\W\d_]+"
@@ -93,7 +95,7 @@ class Query:
         added: words, by their weights in multiples of the heaviest.
         without: words that photos must not hold, those of negations too.
         negations: the parts of the text that were read as leaving words out, with these words.
-        narrowed: what people must have given a photo, as its field and what was written behind it.
+        narrowed: what photos must have: a field, and what was written behind it.
 
     Raises:
         QueryError: it holds half a character (a lone surrogate).
@@ -119,6 +121,12 @@ class Query:
     def marked(self) -> bool:
         """Whether it is more than a sentence."""
         return bool(self.factors or self.added or self.without)
+
+    @property
+    def near(self) -> str | None:
+        """The place near which photos must have been taken; None if there is none."""
+        places = [value for name, value in self.narrowed if name == "near"]
+        return places[-1] if places else None
 
     @property
     def plain(self) -> str:
@@ -184,7 +192,7 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
         if not words_in(one[2]):
             raise QueryError(
                 f"{one[0]!r} at character {one.start() + 1} of the query needs a word after it,"
-                f' as in {one[1].lower()}:anna or {one[1].lower()}:"anna maria"'
+                f" as in {_EXAMPLES.get(one[1].lower(), _EXAMPLE).format(one[1].lower())}"
             )
     rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
     return rest, tuple((one[1].lower(), one[2]) for one in found)

@@ -1,4 +1,4 @@
-"""Which photos of an index a search shows: by date, folder, captions, album; and near-duplicates as one."""
+"""Which photos of an index a search shows: by date, folder, captions, place, album; and near-duplicates."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lexlip.data.nearness import A_DEGREE
 from lexlip.errors import DataError
 from lexlip.retrieval.albums import check_name
+from lexlip.retrieval.circle import Circle, circle_of, kilometres_of
 from lexlip.words.plain_text import composed, readable, whole, words_in
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
@@ -21,6 +24,7 @@ MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition o
 NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-duplicates.md says why 6
 
 _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
+FROM_WHERE = "a distance is from a place: give one, as near:48.1,11.6 or near:lyon"
 _LAST = "\U0010ffff"  # sorts after everything
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
@@ -29,25 +33,29 @@ _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 class Filters:
     """Conditions that a photo must all meet; None, or an empty text, is no condition.
 
-    A photo whose date is unknown meets no condition on dates.
+    A photo whose date or place is unknown meets no condition on it.
 
     Attributes:
         after: a year, month or day ("2014", "2014-05", "2014-05-03"): taken on or after its beginning.
         before: the same: taken on or before its end, so "2014" includes all of 2014.
         folder: the photo's id is below this folder ("holidays/2014").
         caption: words that are all in the photo's captions or keywords, as whole words, in any case.
+        near, within: a place, and how far from it at most; see `lexlip.retrieval.circle.circle_of`.
         album: the photo is in the index's album of this name; see `lexlip.retrieval.albums`.
         listed: the photo's id is one of these, as a search fills it in for the album.
 
     Raises:
-        DataError: a date does not exist, `after` is later than `before`, `caption` has no word, or `album` is
-            no name.
+        DataError: a date does not exist, `after` is later than `before`, `caption` has no word, there is no
+            such place or distance, or `album` is no name.
+        MissingPackage: `near` is a name, and the package that knows names is not installed.
     """
 
     after: str | None = None
     before: str | None = None
     folder: str | None = None
     caption: str | None = None
+    near: str | None = None
+    within: str | None = None
     album: str | None = None
     listed: tuple[str, ...] | None = None
 
@@ -62,17 +70,38 @@ class Filters:
             raise DataError(f"the caption to look for, {self.caption!r}, has no word in it: give words")
         if (words := len(words_of(self.caption or ""))) > MOST_WORDS:
             raise DataError(f"the caption to look for has {words:,} words: give at most {MOST_WORDS}")
+        kilometres_of(self.within)
+        _ = self.circle  # which says what is wrong with it
         if self.album:
             check_name(self.album)
 
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""
-        listed = self.album or self.listed is not None
-        return bool(self.after or self.before or self.below or words_of(self.caption or "") or listed)
+        return bool(
+            self.after
+            or self.before
+            or self.below
+            or self.near
+            or self.within
+            or words_of(self.caption or "")
+            or self.album
+            or self.listed is not None
+        )
 
-    def to_sql(self) -> tuple[str, list[str]]:
-        """Return them as a condition on the rows of a table of photos, with its values."""
-        asked: list[tuple[str, list[str]]] = []
+    @cached_property
+    def circle(self) -> Circle | None:
+        """What is near; None is no condition."""
+        return circle_of(self.near, self.within) if self.near else None
+
+    def to_sql(self) -> tuple[str, list[str | float]]:
+        """Return them as a condition on the rows of a table of photos, with its values.
+
+        Raises:
+            DataError: `within` is given without `near`.
+        """
+        if self.within and not self.near:
+            raise DataError(FROM_WHERE)
+        asked: list[tuple[str, list[str | float]]] = []
         if self.after:
             asked.append(("taken >= ?", [self.after]))
         if self.before:
@@ -82,6 +111,11 @@ class Filters:
         elif self.below:
             asked.append(("instr(composed(id), ?) = 1", [f"{composed(self.below)}/"]))
         asked += [("instr(words, ?) > 0", [f" {word} "]) for word in words_of(self.caption or "")]
+        if (circle := self.circle) is not None:
+            place = [circle.latitude, circle.longitude]
+            band = [place[0] - circle.kilometres / A_DEGREE, place[0] + circle.kilometres / A_DEGREE]
+            near = "latitude BETWEEN ? AND ? AND distance(latitude, longitude, ?, ?) <= ?"
+            asked.append((near, [*band, *place, circle.kilometres]))
         if self.listed is not None:
             asked.append(("id IN (SELECT value FROM json_each(?))", [json.dumps(self.listed)]))
         conditions = " AND ".join(condition for condition, _ in asked)

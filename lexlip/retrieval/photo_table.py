@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import weakref
@@ -27,7 +28,8 @@ from urllib.parse import quote
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
-from lexlip.data.files import Place, find_location, read_place
+from lexlip.data.files import Place, find_location, modified, read_place
+from lexlip.data.nearness import distance
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
@@ -36,8 +38,8 @@ from lexlip.retrieval.given_words import Phrase, Texts, texts_of
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
-    HAS_STATES,
     HAS_TEXTS,
+    NEW_COLUMNS,
     ROOT_COLUMNS,
     TEXT_COLUMNS,
     TYPES,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
 _AT_ONCE = 10_000  # ids of one question to SQLite
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,7 @@ class Photo:
         digest: of the file's bytes; "" is unknown.
         fingerprint: 64 bits, see `lexlip.data.facts`.
         text: lines of text in it, if somebody wanted them read.
+        place: where it was taken, in degrees north and east (WGS 84); None is unknown.
     """
 
     id: str
@@ -87,6 +91,7 @@ class Photo:
     digest: str = ""
     fingerprint: int | None = None
     text: tuple[TextLine, ...] = ()
+    place: tuple[float, float] | None = None
 
     @property
     def version(self) -> str:
@@ -103,7 +108,17 @@ class Photo:
         names = ("id", "path", "width", "height", "taken", "camera")
         lists = {"captions": list(self.captions), "keywords": list(self.keywords)}
         lists["text"] = [line.text for line in self.text]
-        return {**{name: getattr(self, name) for name in names}, **lists}
+        latitude, longitude = self.place or (None, None)
+        place = {"latitude": latitude, "longitude": longitude}
+        return {**{name: getattr(self, name) for name in names}, **place, **lists}
+
+
+class Dated(NamedTuple):
+    """The date of a photo, "2019-07-01T12:30:00", or None; and whether only its file has one."""
+
+    id: str
+    date: str | None
+    by_file: bool
 
 
 class Listed(NamedTuple):
@@ -159,6 +174,8 @@ class PhotoTable(GivenWordsTable):
             self.close()
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
         self._has_sums = version == FORMAT
+        there = {name for (name,) in self._rows("SELECT name FROM pragma_table_info('photos')")}
+        self._columns = [name for name in COLUMNS if name in there or name not in NEW_COLUMNS]
         folder = index.resolve()
         roots = self._checked("roots", ROOT_COLUMNS)
         self._roots = {
@@ -191,9 +208,13 @@ class PhotoTable(GivenWordsTable):
 
     def listed(self) -> dict[str, Listed]:
         """Return what the source told of every photo, by id."""
-        state = "state" if self._all(HAS_STATES) else "''"
-        rows = self._all(f"SELECT id, captions, side, {state} FROM photos")
+        rows = self._all(f"SELECT id, captions, side, {self._state} FROM photos")
         return {id: Listed(tuple(self._list(captions)), side, state) for id, captions, side, state in rows}
+
+    @property
+    def _state(self) -> str:
+        """The column with the states of files, or what stands for it where there is none."""
+        return "state" if "state" in self._columns else "''"
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
@@ -218,8 +239,27 @@ class PhotoTable(GivenWordsTable):
         found = self._of(ids)
         return [found[id]["taken"] if id in found else None for id in ids]
 
+    def dates(self) -> list[Dated]:
+        """Return when all photos were taken; of those that do not tell, when their files were modified.
+
+        A tar tells nothing of the photos in it.
+        """
+        state = f"CASE WHEN taken IS NULL AND start IS NULL THEN {self._state} END"
+        rows = self._all(f"SELECT id, taken, {state} FROM photos ORDER BY id")
+        try:
+            return [
+                Dated(id, modified(state), True)
+                if taken is None and state
+                else Dated(id, taken if taken and _DATE.fullmatch(taken) else None, False)
+                for id, taken, state in rows
+            ]
+        except TypeError as error:  # SQLite keeps anything
+            raise self._damaged(error) from None
+
     def select(self, filters: Filters) -> list[str]:
         """Return the ids of the photos that meet conditions, in any order."""
+        if filters.circle and "latitude" not in self._columns:
+            return []
         condition, values = filters.to_sql()
         return [id for (id,) in self._all(f"SELECT id FROM photos WHERE {condition}", values)]
 
@@ -253,6 +293,10 @@ class PhotoTable(GivenWordsTable):
         except (ValueError, TypeError) as error:
             raise self._damaged(error) from None
 
+    def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
+        """Return where photos were taken, in degrees north and east, by id, where it is known."""
+        return {photo.id: photo.place for photo in self.get(ids) if photo is not None and photo.place}
+
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
         rows = self._all("SELECT id FROM photos WHERE composed(id) = ?", [composed(id)])
@@ -263,8 +307,8 @@ class PhotoTable(GivenWordsTable):
 
         Returns:
             "folders": every folder with the number of photos below it, by name; "first" and "last": days of
-            the oldest and the newest photo, or None; "dated", "captioned": how many photos have a date, and
-            captions or keywords.
+            the oldest and the newest photo, or None; "dated", "captioned", "located": how many photos have a
+            date, captions or keywords, and a place.
         """
         return dict(self._facets)
 
@@ -277,12 +321,16 @@ class PhotoTable(GivenWordsTable):
             "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken), total(words != '')"
             " FROM photos"
         )[0]
+        located = 0
+        if "latitude" in self._columns:
+            located = self._all("SELECT count(latitude) FROM photos")[0][0]
         return {
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
             "first": first,
             "last": last,
             "dated": dated,
             "captioned": int(captioned),
+            "located": located,
         }
 
     def read(self, id: str) -> bytes:
@@ -310,7 +358,7 @@ class PhotoTable(GivenWordsTable):
         """Do what `send` does, given the checksum of the table that this user sealed; "" is none."""
         photo, place = self._place(id)
         sealed = table != "" and table == self._checksum
-        states = self._rows("SELECT state FROM photos WHERE id = ?", [id]) if self._rows(HAS_STATES) else []
+        states = self._rows(f"SELECT {self._state} FROM photos WHERE id = ?", [id])
         state = states[0][0] if states else ""
         roots = map(os.path.realpath, self._roots.values() if sealed else ())
         return read_as_indexed(place, photo.digest, state, (*folders, *roots), sealed)
@@ -338,12 +386,11 @@ class PhotoTable(GivenWordsTable):
 
     def _of(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return rows by id; an id that is not found may be that of a damaged page, so all are compared."""
-        columns = COLUMNS if self._has_sums else [name for name in COLUMNS if name != "state"]
         found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), _AT_ONCE):
             wanted = json.dumps(list(ids[start : start + _AT_ONCE]))
-            rows = self._checked("photos", columns, "id IN (SELECT value FROM json_each(?))", (wanted,))
-            found.update((row[0], dict(zip(columns, row, strict=True))) for row in rows)
+            rows = self._checked("photos", self._columns, "id IN (SELECT value FROM json_each(?))", (wanted,))
+            found.update((row[0], dict(zip(self._columns, row, strict=True))) for row in rows)
         if not all(id in found for id in ids):
             self._check()
         return found
@@ -406,9 +453,10 @@ class PhotoTable(GivenWordsTable):
         return f"{path}/{member}" if member else path
 
     def _photo(self, row: dict[str, Any], lines: Mapping[str, tuple[TextLine, ...]]) -> Photo:
-        if not all(isinstance(row[name], kind) for name, kind in TYPES.items()):  # SQLite keeps anything
+        if not all(isinstance(row.get(name), kind) for name, kind in TYPES.items()):  # SQLite keeps anything
             raise self._damaged(f"{row['id']!r:.60} is described in another form")
         root, file, member = row["root"], row["file"], row["member"]
+        north, east = row.get("latitude"), row.get("longitude")  # older tables lack them
         captions, embedded, keywords = (self._list(row[k]) for k in ("captions", "embedded", "keywords"))
         return Photo(
             id=row["id"],
@@ -419,6 +467,7 @@ class PhotoTable(GivenWordsTable):
             keywords=tuple(keywords),
             fingerprint=_unsigned(row["fingerprint"]),
             text=lines.get(row["digest"], ()),
+            place=None if north is None or east is None else (north, east),
             **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 
@@ -463,8 +512,12 @@ class OldPhotoTable(PhotoTable):
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         return [None] * len(ids)
 
+    def dates(self) -> list[Dated]:
+        """Raise DataError: the index does not know dates."""
+        raise DataError(f"the index {self.index} is too old to list its photos: index again without --update")
+
     def select(self, filters: Filters) -> list[str]:
-        """Raise DataError: the index does not know dates, folders and captions."""
+        """Raise DataError: the index does not know dates, folders, captions and places."""
         raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
 
     def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
@@ -495,7 +548,7 @@ class OldPhotoTable(PhotoTable):
         return []
 
     def facets(self) -> dict[str, Any]:
-        return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
+        return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0, "located": 0}
 
     def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         return read_as_indexed(self._place(id)[1], "", "", folders, sealed=False)
@@ -522,6 +575,7 @@ def _connect(file: Path) -> PlainTables:
     address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
     connection = connect(address, uri=True, check_same_thread=False)
     connection.create_function("composed", 1, composed, deterministic=True)
+    connection.create_function("distance", 4, distance, deterministic=True)
     return connection
 
 

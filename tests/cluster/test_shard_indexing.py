@@ -37,7 +37,7 @@ def answers_of(search: PhotoSearch, k: int = 50) -> list[Any]:
     below: How = {"filters": Filters(folder=some.partition("/")[0], caption="dog")}
     found.append(search.text("a dog", k, **below).to_dict())
     with search.now() as (_, photos):
-        known = [photos.facets(), sorted(photos.paths().items()), photos.read(some)]
+        known = [photos.facets(), photos.dates(), sorted(photos.paths().items()), photos.read(some)]
     plain = [{name: one[name] for name in one if name not in ("ms", "cursor")} for one in found]
     return [*plain, *known, [one["cursor"] is None for one in found]]
 

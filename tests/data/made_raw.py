@@ -34,6 +34,7 @@ def dng(
     taken: str = "2021:05:06 07:08:09",
     xmp: bytes = b"",
     camera: tuple[str, str] = ("Lexcam", "Lexcam One"),
+    place: tuple[float, float] | None = None,
 ) -> bytes:
     """Return a DNG: first a thumbnail of one colour, as cameras write it, then what the sensor saw.
 
@@ -77,6 +78,14 @@ def dng(
         50728: (RATIONAL, (1.0, 1.0, 1.0)),  # which are white together
         50778: (SHORT, 21),
     }
+    if place is not None:
+        tags = {
+            1: (TEXT, "N"),
+            2: (RATIONAL, (place[0], 0.0, 0.0)),
+            3: (TEXT, "E"),
+            4: (RATIONAL, (place[1], 0.0, 0.0)),
+        }
+        first[0x8825] = (LONG, _directory(file, tags))
     if xmp:
         first[700] = (BYTES, xmp)
     place = _directory(file, first)

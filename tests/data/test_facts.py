@@ -71,6 +71,91 @@ def test_nothing() -> None:
         assert read_embedded(saved(format)) == Embedded()
 
 
+# ---- places ----
+
+
+def gps(**tags: object) -> bytes:
+    """EXIF with a GPS folder: of Munich, but for what is given."""
+    folder = {1: "N", 2: (48, 8, 14.5), 3: "E", 4: (11, 34, 31.8)} | {int(k[1:]): v for k, v in tags.items()}
+    tags_of = Image.Exif()
+    tags_of[0x0110] = "Camera"
+    tags_of[0x8825] = {tag: value for tag, value in folder.items() if value is not None}
+    return tags_of.tobytes()
+
+
+MUNICH = (48.137361, 11.5755)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
+def test_the_place_of_every_format(format: str) -> None:
+    found = read_embedded(saved(format, exif=gps()))
+    assert found.place == pytest.approx(MUNICH, abs=1e-5)
+    assert found.camera == "Camera"
+
+
+@pytest.mark.parametrize(
+    ("tags", "place"),
+    [
+        ({"t1": "S", "t3": "W"}, (-MUNICH[0], -MUNICH[1])),
+        ({"t2": (48.137361, 0, 0), "t4": (11.5755, 0, 0)}, MUNICH),
+        ({"t2": (90, 0, 0), "t4": (180, 0, 0)}, (90, 180)),
+        ({"t2": (0, 0, 0)}, (0, MUNICH[1])),
+        ({"t2": (0, 0, 0), "t4": (0, 0, 0)}, None),  # of devices that do not know where they are
+        ({"t2": (90, 0, 1)}, None),
+        ({"t4": (181, 0, 0)}, None),
+        ({"t1": None}, None),
+        ({"t2": None}, None),
+        ({"t3": "X"}, None),
+        ({"t1": "  n "}, MUNICH),
+    ],
+)
+def test_places(tags: dict[str, object], place: tuple[float, float] | None) -> None:
+    found = read_embedded(saved(exif=gps(**tags)))
+    assert found.place == (place and pytest.approx(place, abs=1e-5))
+    assert found.camera == "Camera"
+
+
+def test_a_place_that_is_divided_by_zero() -> None:
+    whole, zero = struct.pack("<II", 48, 1), struct.pack("<II", 48, 0)
+    data = gps(t2=(48, 0, 0))
+    little = data[6:8] == b"II" or data[:2] == b"II"
+    whole, zero = (whole, zero) if little else (struct.pack(">II", 48, 1), struct.pack(">II", 48, 0))
+    assert data.count(whole) == 1
+    found = read_embedded(saved(exif=data.replace(whole, zero)))
+    assert (found.place, found.camera) == (None, "Camera")
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "place"),
+    [
+        ("48,8.241667N", "11,34.53E", MUNICH),
+        ("48,8,14.5N", "11,34,31.8E", MUNICH),
+        ("33,51.5S", "151,12.6W", (-33.858333, -151.21)),
+        ("48.137361", "11.5755", None),  # no side of the Earth
+        ("N", "E", None),
+        ("48,8x,0N", "11,0E", None),
+        ("0,0N", "0,0E", None),
+    ],
+)
+def test_places_of_xmp(latitude: str, longitude: str, place: tuple[float, float] | None) -> None:
+    names = 'xmlns:exif="http://ns.adobe.com/exif/1.0/"'
+    packet = xmp(f'{names} exif:GPSLatitude="{latitude}" exif:GPSLongitude="{longitude}"')
+    expected = place and pytest.approx(place, abs=1e-5)
+    assert read_embedded(saved(xmp=packet)).place == expected
+    assert read_embedded(saved(), [packet]).place == expected
+    elements = f"<exif:GPSLatitude {names}>{latitude}</exif:GPSLatitude>"
+    elements += f"<exif:GPSLongitude {names}>{longitude}</exif:GPSLongitude>"
+    assert read_embedded(saved(), [xmp("", elements)]).place == expected
+
+
+def test_a_place_beside_a_photo_comes_first() -> None:
+    packet = xmp(
+        'xmlns:exif="http://ns.adobe.com/exif/1.0/" exif:GPSLatitude="1,0N" exif:GPSLongitude="2,0E"'
+    )
+    assert read_embedded(saved(exif=gps()), [packet]).place == (1, 2)
+    assert read_embedded(saved(exif=gps(), xmp=packet)).place == pytest.approx(MUNICH, abs=1e-5)
+
+
 # ---- dates and cameras ----
 
 

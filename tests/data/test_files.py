@@ -2,6 +2,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from lexlip.data import Source, UnreadableImage, open_source
 from lexlip.data.files import (
     OutOfReach,
     is_mounted,
+    modified,
     mount_points,
     open_file,
     path_of,
@@ -92,6 +94,21 @@ def test_the_state_of_a_file_changes_when_it_is_written_or_moved_here(tmp_path: 
     assert of_link is not None
     assert (of_link.size, of_link.times[:2], len(of_link.times)) == (1, now.times, 4)
     assert state_of(tmp_path / "none") is None
+
+
+def test_when_a_file_was_modified(tmp_path: Path) -> None:
+    photo, side = tmp_path / "photo.jpg", tmp_path / "photo.xmp"
+    for written in (datetime(2019, 7, 1, 12, 30), datetime(1969, 12, 30, 1)):
+        for path in (photo, side):
+            path.write_bytes(b"no matter")
+        os.utime(photo, (0, written.timestamp()))
+        assert modified(f"{state_of(photo)}") == written.isoformat()
+        assert modified(f"{state_of(photo)}; {state_of(side)}") == written.isoformat()
+    link = tmp_path / "link.jpg"
+    link.symlink_to(photo)
+    assert modified(str(state_of(link))) == written.isoformat()
+    for unknown in ("", "12", "12 x 3", f"1 {'9' * 21} 1", "1 -99999999999999999999 1", f"1 {'9' * 5000} 1"):
+        assert modified(unknown) is None
 
 
 def test_a_user_who_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:

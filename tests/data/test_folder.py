@@ -285,7 +285,7 @@ def test_a_raw_file_and_its_jpeg_are_one_photo(tmp_path: Path) -> None:
         write(tmp_path / name, "")
     listing = walk(tmp_path)
     assert listing.photos == ["a.JPG", "b.HEIC", "c.nef", "c.png", "d.arw", "x/a.cr2", "\xe9.jpg"]
-    assert listing.raws == {"a.CR2", "b.dng", "e\u0301.raf"}
+    assert listing.same == {"a.CR2": "a.JPG", "b.dng": "b.HEIC", "e\u0301.raf": "\xe9.jpg"}
     assert listing.left == {"beside": 8, "other": 1}
     source = open_source(tmp_path)
     sides = {item.id: list(source.sides(number)) for number, item in enumerate(source.items)}
@@ -299,6 +299,43 @@ def test_a_raw_file_and_its_jpeg_are_one_photo(tmp_path: Path) -> None:
     alone = open_source(tmp_path / "a.JPG")
     assert [Path(name).name for name in alone.sides(0)] == ["a.JPG.xmp", "a.CR2.xmp", "a.xmp"]
     assert walk(tmp_path, lambda name: name == "a.JPG").photos[0] == "a.CR2"
+
+
+def test_an_edited_copy_and_what_it_was_made_of_are_one_photo(tmp_path: Path) -> None:
+    edited = ("x/IMG_E1234.JPG", "x/IMG_E2222.HEIC", "a-edited.jpg", "IMG_E7777.png")
+    originals = ("x/IMG_1234.HEIC", "x/IMG_1234.DNG", "x/IMG_2222.jpg", "a.jpg", "a.cr2")
+    others = (
+        "IMG_1234.HEIC",
+        "IMG_E12345.jpg",
+        "IMG_12345.jpg",
+        "x/-edited.jpg",
+        "xIMG_E1234.jpg",
+        "xIMG_1234.jpg",
+    )
+    for name in (*edited, *originals, *others):
+        write(tmp_path / name, jpeg())
+    write(tmp_path / "x/IMG_1234.txt", "our cat")
+    write(tmp_path / "x/IMG_1234.HEIC.xmp", "")
+    write(tmp_path / "x/IMG_E1234.xmp", "")
+    assert walk(tmp_path).photos == sorted([*edited, *others])
+    assert walk(tmp_path).left == {"beside": len(originals) + 3}
+    source = open_source(tmp_path)
+    number = [item.id for item in source.items].index("x/IMG_E1234.JPG")
+    for one, at in ((source, number), (open_source(tmp_path / "x/IMG_E1234.JPG"), 0)):
+        assert one.items[at].captions == ("our cat",)
+        assert [Path(side).name for side in one.sides(at)] == ["IMG_E1234.xmp", "IMG_1234.HEIC.xmp"]
+    (tmp_path / "x/IMG_E1234.JPG").unlink()
+    assert "x/IMG_1234.HEIC" in walk(tmp_path).photos
+
+
+def test_what_phones_store_beside_photos_is_counted_so(tmp_path: Path) -> None:
+    for name in ("IMG_1.HEIC", "IMG_2.JPG"):
+        write(tmp_path / name, jpeg())
+    for name in ("IMG_1.MOV", "IMG_2.mp4", "IMG_2.AAE", "IMG_3.MOV", "film.mov", ".IMG_1.MOV"):
+        write(tmp_path / name, "")
+    listing = walk(tmp_path)
+    assert listing.left == {"beside": 3, "other": 2, "hidden": 1}
+    assert listing.skipped == [Skipped(".", "files of other kinds: 2 .mov")]
 
 
 # ---- what cannot be listed ----

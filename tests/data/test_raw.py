@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lexlip.data import Source, UnreadableImage, decode, isolated_process, open_source, raw
+from lexlip.data import Source, UnreadableImage, decode, extra_kinds, isolated_process, open_source, raw
+from lexlip.data.extra_kinds import is_installed
 from lexlip.data.facts import decode_with_facts, facts_of_header
 from lexlip.data.files import OutOfReach
 from tests.data.made_raw import SENSOR_AT, dng, drawing, jpeg
 from tests.data.test_facts import xmp
 
-needs_rawpy = pytest.mark.skipif(not raw.is_installed(), reason="rawpy is not installed")
+needs_rawpy = pytest.mark.skipif(not is_installed("rawpy"), reason="rawpy is not installed")
 WITH_PREVIEW = dng(preview=jpeg(drawing()))
 TURNED = {3: Image.Transpose.ROTATE_180, 6: Image.Transpose.ROTATE_270, 8: Image.Transpose.ROTATE_90}
 
@@ -210,7 +211,7 @@ def test_without_rawpy_a_file_is_not_even_read(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "a.dng").write_bytes(WITH_PREVIEW)
     (tmp_path / "b.tif").write_bytes(WITH_PREVIEW)
     (tmp_path / "c.jpg").write_bytes(jpeg(drawing(40, 30)))
-    monkeypatch.setattr(raw, "is_installed", lambda: False)
+    monkeypatch.setattr(extra_kinds, "is_installed", lambda module: False)
     source = open_source(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(type(source), "read", pytest.fail)
@@ -220,3 +221,11 @@ def test_without_rawpy_a_file_is_not_even_read(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OutOfReach, match=r"lexlip\[raw\]"):
         source.image(1)
     assert source.image(2).size == (40, 30)
+
+
+@needs_rawpy
+def test_the_place_of_a_raw_file() -> None:
+    for preview in (jpeg(drawing()), None):
+        _, facts = decode_with_facts(dng(preview=preview, place=(48.25, 11.5)))
+        assert facts.place == (48.25, 11.5)
+        assert (facts.taken, facts.camera) == ("2021-05-06T07:08:09", "Lexcam One")

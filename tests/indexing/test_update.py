@@ -13,8 +13,9 @@ import pytest
 import lexlip
 from anserini_bridge import ImpactSearcher, read_metadata, write_metadata
 from anserini_bridge.bm25 import Bm25Searcher
-from lexlip.data import Scenes, Unlisted, open_source, raw
+from lexlip.data import Scenes, Unlisted, extra_kinds, open_source
 from lexlip.data import source as data_source
+from lexlip.data.extra_kinds import RAW
 from lexlip.data.facts import decode_with_facts, digest
 from lexlip.data.folder import FolderSource
 from lexlip.data.images import READER
@@ -637,12 +638,12 @@ def test_raw_photos_stay_while_rawpy_is_missing(
         (photos / name).write_bytes(dng(preview=jpeg(drawing()), taken=f"2021:05:06 07:08:0{len(name)}"))
     assert counts(update(photos, index)) == (2, 0, 0, 6)
     with monkeypatch.context() as patch:
-        patch.setattr(raw, "is_installed", lambda: False)
+        patch.setattr(extra_kinds, "is_installed", lambda module: False)
         set_ahead(photos / "a.dng")
         (photos / "c.dng").write_bytes(dng())
         done = update(photos, index)
         assert (counts(done), done.kept) == ((0, 0, 0, 7), 1)
-        assert [skip for skip in done.skipped if skip.reason != raw.MISSING] == []
+        assert [skip for skip in done.skipped if skip.reason != RAW.advice] == []
         assert sorted(skip.id for skip in done.skipped) == ["a.dng", "c.dng"]
     assert counts(update(photos, index)) == (1, 1, 0, 7)
 

@@ -56,7 +56,8 @@ def test_what_is_offered(tools: PhotoTools) -> None:
         assert tool.description
         assert "self" not in tool.input_schema["properties"]
         assert all("description" in field for field in tool.input_schema["properties"].values())
-    wanted = {"query", "add", "exclude", "k", "after", "before", "folder", "caption", "min_score", "cursor"}
+    wanted = {"query", "add", "exclude", "k", "after", "before", "folder", "caption", "near", "within"}
+    wanted |= {"min_score", "cursor"}
     assert set(offered[0].input_schema["properties"]) == wanted
     assert "hits" in offered[0].output_schema["properties"]
 

@@ -67,6 +67,7 @@ def test_reasons() -> None:
 def test_a_photo() -> None:
     known: dict[str, Any] = {
         **{"id": "a", "path": "/a", "width": 0, "height": 0, "taken": None, "camera": None},
+        **{"latitude": None, "longitude": None},
         **{"captions": [], "keywords": [], "text": [], "words": {}},
     }
     assert text_of_photo(known) == 'photo "a", "/a"'

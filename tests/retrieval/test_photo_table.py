@@ -1,28 +1,34 @@
 """Tables are made by indexing real files; their answers are compared with plain loops over the photos."""
 
 import itertools
+import os
 import random
 import sqlite3
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from anserini_bridge import CorruptIndex, IndexHeader
 from anserini_bridge.storage import checksum
 from lexlip.data import Source, UnreadableImage, open_source
 from lexlip.data.facts import Facts
+from lexlip.data.nearness import EARTH
 from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TableWriter
+from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import NEAR, Filters, words_of
 from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
-from lexlip.retrieval.plain_tables import FORMAT
+from lexlip.retrieval.plain_tables import COLUMNS, FORMAT, row_sum
 from tests.data.pictures import jpeg, write, write_tar
 
+PLACES = [None, (48.1, 11.6), (0.5, 179.9), (0.5, -179.9), (89.9, 0.0), (89.9, 180.0)]
 DATES = [None, "2013-12-31T23:59:59", "2014-01-01T00:00:00", "2014-05-03T10:00:00", "2014-05-31T23:59:59"]
 DATES += ["2014-06-01T00:00:00", "2014-12-31T23:59:59", "2015-01-01T00:00:00"]
 
@@ -56,7 +62,8 @@ def library(tmp_path: Path) -> tuple[Source, list[Facts]]:
     source = open_source(tmp_path / "photos")
     for _ in source.items:
         keywords = tuple(generator.sample(["snow", "dog-sled", "Holidays 2014"], generator.randrange(3)))
-        facts.append(Facts(taken=generator.choice(DATES), keywords=keywords))
+        place = generator.choice(PLACES)
+        facts.append(Facts(taken=generator.choice(DATES), keywords=keywords, place=place))
     return source, facts
 
 
@@ -115,6 +122,14 @@ def test_photos_of_a_table_lie_anywhere(photos: Path, tmp_path: Path) -> None:
 # ---- filters ----
 
 
+def near(circle: Circle, place: tuple[float, float]) -> bool:
+    """By the angle between two vectors."""
+    angles = np.radians([(circle.latitude, circle.longitude), place])
+    flat = np.cos(angles[:, 0])
+    one, other = np.stack([flat * np.cos(angles[:, 1]), flat * np.sin(angles[:, 1]), np.sin(angles[:, 0])], 1)
+    return bool(EARTH * np.arccos(np.clip(one @ other, -1, 1)) <= circle.kilometres)
+
+
 def expected(source: Source, facts: list[Facts], filters: Filters) -> set[str]:
     """By a plain loop."""
     found = set()
@@ -128,6 +143,8 @@ def expected(source: Source, facts: list[Facts], filters: Filters) -> set[str]:
         if filters.folder and Path(filters.folder) not in Path(item.id).parents:
             continue
         if filters.caption and not set(words_of(filters.caption)) <= words:
+            continue
+        if (circle := filters.circle) and not (fact.place and near(circle, fact.place)):
             continue
         found.add(item.id)
     return found
@@ -151,7 +168,70 @@ def test_filters_are_as_a_plain_loop_has_them(library: tuple[Source, list[Facts]
         for folder, caption in itertools.product(folders, captions[:-1]):
             filters = Filters(folder=folder, caption=caption)
             assert set(made.select(filters)) == expected(source, facts, filters)
-    assert len(sizes) > 5
+        for place, within, folder in itertools.product(
+            ["48,11.5", "0,180", "0,-179", "90,7", "-90,0"], ["1km", "30km", "200km", "25000km"], ["a", None]
+        ):
+            filters = Filters(near=place, within=within, folder=folder)
+            found = made.select(filters)
+            assert set(found) == expected(source, facts, filters)
+            sizes.add(len(found))
+    assert len(sizes) > 9
+
+
+def test_places_are_kept_and_replaced(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
+    source, facts = library
+    index, ids = tmp_path / "index", [item.id for item in source.items]
+    with table(source, index, facts) as made:
+        assert [photo and photo.place for photo in made.get(ids)] == [fact.place for fact in facts]
+        assert made.facets()["located"] == sum(fact.place is not None for fact in facts)
+        name = made.file.name
+    with TableWriter(index / "data-1", index, source, name) as writer:
+        writer.add([(0, Facts(place=(1.5, -2.25))), (1, Facts())])
+        writer.delete([ids[2]])
+    with open_photos(index, header(writer.name)) as made:
+        assert made.places(ids) == {
+            ids[0]: (1.5, -2.25),
+            **{id: fact.place for id, fact in zip(ids[3:], facts[3:], strict=True) if fact.place},
+        }
+
+
+def test_a_table_of_an_older_version_knows_no_places(
+    library: tuple[Source, list[Facts]], tmp_path: Path
+) -> None:
+    source, facts = library
+    index = tmp_path / "index"
+    with table(source, index, facts) as made:
+        file = made.file
+    with closing(sqlite3.connect(file)) as older:
+        older.execute("DROP INDEX photos_latitude")
+        for column in ("latitude", "longitude"):
+            older.execute(f"ALTER TABLE photos DROP COLUMN {column}")
+        older.create_function("row_sum", len(COLUMNS) - 2, row_sum)
+        older.execute(f"UPDATE photos SET sum = row_sum({', '.join(COLUMNS[:-2])})")
+        older.commit()
+    with open_photos(index, header(file.name)) as made:
+        assert made.select(Filters(near="48,11.5")) == []
+        assert made.facets()["located"] == 0
+        assert [photo and photo.place for photo in made.get([source.items[0].id])] == [None]
+    with TableWriter(index / "data-1", index, source, file.name) as writer:
+        writer.add([(0, Facts(place=(48.0, 11.5)))])
+    with open_photos(index, header(writer.name)) as made:
+        assert made.select(Filters(near="48,11.5")) == [source.items[0].id]
+
+
+def test_a_place_that_is_damaged(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
+    source, facts = library
+    with table(source, tmp_path / "index", facts) as made:
+        file = made.file
+    for damage in ("latitude = 12", "longitude = 'east'", "latitude = x'00'"):
+        with closing(sqlite3.connect(file)) as stranger:
+            stranger.execute(f"UPDATE photos SET {damage}")
+            stranger.commit()
+        with (
+            open_photos(tmp_path / "index", header(file.name)) as made,
+            pytest.raises(CorruptIndex, match="not as it was written"),
+        ):
+            made.get([item.id for item in source.items])
 
 
 def test_facets(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
@@ -191,7 +271,62 @@ def test_facets_of_photos_without_dates(photos: Path, tmp_path: Path) -> None:
     for text in photos.glob("*.txt"):
         text.unlink()
     with table(open_source(photos), tmp_path / "index") as made:
-        assert made.facets() == {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0}
+        none = {"dated": 0, "captioned": 0, "located": 0}
+        assert made.facets() == {"folders": [], "first": None, "last": None, **none}
+
+
+# ---- dates ----
+
+
+def test_a_photo_that_knows_no_date_has_that_of_its_file(photos: Path, tmp_path: Path) -> None:
+    written = datetime(2011, 5, 6, 7, 8, 9)
+    os.utime(photos / "2.jpg", (0, written.timestamp()))
+    source = open_source(photos)
+    facts = [Facts(state=source.state(number)) for number in range(6)]
+    facts[1] = replace(facts[1], taken="2019-07-01T12:30:00")
+    facts[3] = Facts()  # as of a file that was gone at once
+    with table(source, tmp_path / "index", facts) as made:
+        dates = made.dates()
+    assert [dated.id for dated in dates] == [f"{number}.jpg" for number in range(6)]
+    assert dates[1:4] == [
+        ("1.jpg", "2019-07-01T12:30:00", False),
+        ("2.jpg", written.isoformat(), True),
+        ("3.jpg", None, False),
+    ]
+
+
+@pytest.mark.parametrize("change", ["ALTER TABLE photos DROP COLUMN state", "UPDATE photos SET state = ''"])
+def test_an_older_table_knows_no_files_dates(photos: Path, tmp_path: Path, change: str) -> None:
+    source = open_source(photos)
+    facts = [Facts(state=source.state(number)) for number in range(6)]
+    facts[1] = replace(facts[1], taken="2019-07-01T12:30:00")
+    table(source, tmp_path / "index", facts).close()
+    file = tmp_path / "index" / "data-1" / "photos-1.sqlite"
+    with closing(sqlite3.connect(file)) as older:
+        older.execute(change)
+        older.execute("PRAGMA user_version = 1")
+        older.commit()
+    with open_photos(tmp_path / "index", header()) as made:
+        dates = ["2019-07-01T12:30:00" if number == 1 else None for number in range(6)]
+        assert made.dates() == [(f"{number}.jpg", date, False) for number, date in enumerate(dates)]
+
+
+@pytest.mark.parametrize("column", ["taken", "state"])
+def test_dates_that_are_none(photos: Path, tmp_path: Path, column: str) -> None:
+    table(open_source(photos), tmp_path / "index").close()
+    file = tmp_path / "index" / "data-1" / "photos-1.sqlite"
+    with closing(sqlite3.connect(file)) as other:
+        for number, value in enumerate(["", "once", "2019-07-01", "1 2", b"1 2 3", 7]):
+            other.execute(f"UPDATE photos SET {column} = ? WHERE id = ?", (value, f"{number}.jpg"))
+            other.commit()
+            with open_photos(tmp_path / "index", header()) as made:
+                if isinstance(value, bytes):  # an integer becomes a text in such a column
+                    with pytest.raises(CorruptIndex, match="cannot be read"):
+                        made.dates()
+                    other.execute(f"UPDATE photos SET {column} = '' WHERE id = ?", (f"{number}.jpg",))
+                    other.commit()
+                else:
+                    assert {dated.date for dated in made.dates()} == {None}
 
 
 # ---- near-duplicates ----

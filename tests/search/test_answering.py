@@ -15,7 +15,7 @@ from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import Results, Scores
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.answering import DATED, NAMED, Asked, Cursor, IndexState, digest, find, why_unmet
+from lexlip.search.answering import NAMED, REORDERED, Asked, Cursor, IndexState, digest, find, why_unmet
 from tests.data.pictures import jpeg, write
 from tests.retrieval.plain_stage import PlainStage
 from tests.retrieval.test_photo_table import table
@@ -93,7 +93,7 @@ def test_by_date_all_hits_above_the_cut_are_sorted(state_of: Any, end: float) ->
 def test_by_date_without_a_cut_the_first_hits_are_sorted(state_of: Any) -> None:
     for number in (5, 500):
         found, _ = find(state_of(None), SENTENCE, number, {"sort": "date"})
-        assert [photo.id for photo in found] == [str(rank) for rank in reversed(range(DATED))]
+        assert [photo.id for photo in found] == [str(rank) for rank in reversed(range(REORDERED))]
 
 
 def test_groups_go_as_deep_as_is_needed(state_of: Any) -> None:

@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_what_is_no_picture_is_refused(server: Serving, data: bytes, status: int
         ({"q": "dog", "k": "1001"}, "at most 1000 hits"),
         ({"q": "dog", "k": "many"}, "k: input should be a valid integer"),
         ({"q": "dog", "min_score": "nan"}, "min_score: input should be a finite number"),
-        ({"q": "dog", "sort": "size"}, "sort: input should be 'match' or 'date'"),
+        ({"q": "dog", "sort": "size"}, "sort: input should be 'match', 'date' or 'place'"),
         ({"q": "dog", "fodler": "2014"}, "fodler: extra inputs are not permitted"),
     ],
 )
@@ -234,6 +235,68 @@ def test_facets_are_those_of_the_photos(server: Serving) -> None:
     facets = server.get("/facets")
     assert {"folder": "2014/snow", "photos": 6} in facets["folders"]
     assert facets["captioned"] == 18
+
+
+def test_photos_are_listed_by_date(server: Serving, library: Indexed) -> None:
+    paths = {path.relative_to(library.photos).as_posix(): path for path in library.photos.rglob("*.jpg")}
+    written = {id: int(path.stat().st_mtime) for id, path in paths.items()}
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while page := server.get("/photos", params={"k": 5, **cursor}):
+        found += page["photos"]
+        assert (page["total"], page["unmet"]) == (len(paths), "")
+        if page["cursor"] is None:
+            break
+        cursor = {"cursor": page["cursor"]}
+    assert [photo["id"] for photo in found] == sorted(sorted(paths), key=lambda id: -written[id])
+    for photo in found:
+        assert list(photo) == [
+            *("key", "id", "path", "width", "height", "taken", "date", "dated", "version"),
+        ]
+        assert photo["key"] == key_of(photo["id"])
+        assert photo["path"] == str(paths[photo["id"]])
+        assert (photo["taken"], photo["dated"]) == (None, "file")
+        assert photo["date"] == datetime.fromtimestamp(written[photo["id"]]).isoformat()
+    below = server.get("/photos", params={"folder": "2014", "sort": "oldest"})["photos"]
+    assert {photo["id"] for photo in below} == {id for id in paths if id.startswith("2014/")}
+    dates = [photo["date"] for photo in below]
+    assert dates == sorted(dates)
+
+
+def test_the_timeline_counts_photos_by_month(server: Serving) -> None:
+    photos = server.get("/photos", params={"k": 1000})["photos"]
+    timeline = server.get("/timeline")
+    assert list(timeline) == ["months", "undated", "undated_cursor"]
+    assert (timeline["undated"], timeline["undated_cursor"]) == (0, None)
+    assert sum(month["photos"] for month in timeline["months"]) == len(photos)
+    for month in timeline["months"]:
+        assert list(month) == ["month", "photos", "by_file_time", "key", "cursor"]
+        mine = [photo["id"] for photo in photos if photo["date"].startswith(month["month"])]
+        assert month["photos"] == month["by_file_time"] == len(mine)
+        page = server.get("/photos", params={"cursor": month["cursor"], "k": len(mine)})
+        assert [photo["id"] for photo in page["photos"]] == mine
+    below = server.get("/timeline", params={"folder": "2014"})["months"]
+    assert sum(month["photos"] for month in below) == 6
+
+
+@pytest.mark.parametrize(
+    ("path", "params", "status", "says"),
+    [
+        ("photos", {"k": "1001"}, 422, "at most 1000 hits"),
+        ("photos", {"k": "0"}, 422, "greater than or equal to 1"),
+        ("photos", {"sort": "match"}, 422, "sort: input should be 'newest' or 'oldest'"),
+        ("photos", {"q": "dog"}, 422, "q: extra inputs are not permitted"),
+        ("photos", {"cursor": "first"}, 400, "is no cursor"),
+        ("photos", {"cursor": f"0.{'0' * 16}.{'0' * 16}"}, 410, "the photos have changed"),
+        ("photos", {"after": "2014-13"}, 400, "no such date"),
+        ("timeline", {"after": "2015", "before": "2014"}, 400, "swap the dates"),
+        ("timeline", {"k": "3"}, 422, "k: extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_with_a_listing_is_said(
+    server: Serving, path: str, params: dict[str, str], status: int, says: str
+) -> None:
+    assert says in problem(server.client.get(f"/api/{path}", params=params), status)
 
 
 def test_dense_indexes_answer_without_words(dense_server: Serving) -> None:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from lexlip.data import UnreadableImage
-from lexlip.data.raw import is_installed
+from lexlip.data.extra_kinds import is_installed
 from lexlip.server.photo_files import Thumbnails, file_kind, make_thumbnail, name_of
 from tests.data.made_raw import dng, drawing, jpeg
 
@@ -30,7 +30,7 @@ def test_all_else_is_saved(data: bytes) -> None:
     assert headers["Content-Disposition"].startswith("attachment")
 
 
-@pytest.mark.skipif(not is_installed(), reason="rawpy is not installed")
+@pytest.mark.skipif(not is_installed("rawpy"), reason="rawpy is not installed")
 def test_a_raw_photo_is_saved_and_its_preview_shown() -> None:
     data = dng(preview=jpeg(drawing()), orientation=6)
     kind, headers = file_kind("photo.dng", data)

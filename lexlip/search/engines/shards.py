@@ -27,7 +27,7 @@ from lexlip.machine.resources import cores
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.first_stage import Renewed, Shared
 from lexlip.retrieval.given_words import Phrase
-from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.retrieval.photo_table import Dated, Photo, PhotoTable
 from lexlip.search.engines.shard import (
     OpenShard,
     ShardedMetadata,
@@ -293,6 +293,9 @@ class ShardedPhotos(PhotoTable):
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         return self._each("taken", ids)
 
+    def dates(self) -> list[Dated]:
+        return sorted(dated for dates in self._searcher.all("dates") for dated in dates)
+
     def paths(self) -> dict[str, str]:
         return {id: path for paths in self._searcher.all("paths") for id, path in paths.items()}
 
@@ -331,6 +334,7 @@ class ShardedPhotos(PhotoTable):
             "last": max((one["last"] for one in found if one["last"]), default=None),
             "dated": sum(one["dated"] for one in found),
             "captioned": sum(one["captioned"] for one in found),
+            "located": sum(one["located"] for one in found),
         }
 
     def read(self, id: str) -> bytes:

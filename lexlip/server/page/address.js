@@ -11,6 +11,7 @@ const NOTHING = {
 	folder: "",
 	caption: "",
 	sort: "match",
+	month: "", // without a question: the photos from this month on, "2019-07"
 	photo: "", // the key of the photo that is shown large
 };
 const TEXTS = Object.keys(NOTHING).filter((name) => name !== "adjust");
@@ -38,7 +39,7 @@ export const asks = (query) =>
 
 export const isFiltered = (query) => Object.keys(FILTERS).some((name) => query[name]);
 
-/** A new question; filters and order stay. */
+/** A new question, or none; filters and order stay. */
 export const asked = (query, question) => ({
 	...query,
 	q: "",
@@ -46,6 +47,7 @@ export const asked = (query, question) => ({
 	like: "",
 	picture: "",
 	terms: "",
+	month: "",
 	photo: "",
 	...question,
 });

@@ -7,20 +7,30 @@ import { Chips } from "./chips.js";
 import { Filters } from "./filters.js";
 import { Grid } from "./grid.js";
 import { PhotoView } from "./photo.js";
+import { isRemembered, remember } from "./remembered.js";
 import { Results } from "./results.js";
 import { SearchBar } from "./search_bar.js";
 import { Lines, NoHits, Welcome } from "./states.js";
+import { Listing, Newer, Timeline, monthName } from "./timeline.js";
 
 const KEPT = 4; // answers, for Back
 const TELLING = 24; // words of a first visit
 const HEAVIEST = 16; // words of a picture in the address
 const [IDLE, UPDATING] = [20, 1.5]; // seconds between questions for the status
 
+const NAMES = "lexlip-names"; // as the browser remembers it
+
 const pictures = new Map(); // by number: {blob, url}; they live as long as the page
+
+function titleOf(query) {
+	if (asks(query)) return `${query.q || "like a picture"} · LexLIP`;
+	return query.month ? `${monthName(query.month)} · LexLIP` : "LexLIP";
+}
 
 class App extends Component {
 	bar = createRef();
 	grid = createRef();
+	strip = createRef();
 	kept = new Map(); // by identity of the query: Results
 	state = {
 		query: readAddress(location.search),
@@ -32,6 +42,7 @@ class App extends Component {
 		status: null,
 		facets: null,
 		telling: [],
+		names: isRemembered(NAMES), // whether they stand under the photos
 		dropping: false,
 	};
 
@@ -81,6 +92,11 @@ class App extends Component {
 		if (q || query.q) this.go(asked(query, q ? { q } : FILTERS));
 	};
 
+	name = (names) => {
+		remember(NAMES, names);
+		this.setState({ names });
+	};
+
 	picture = (blob) => {
 		if (!blob.type.startsWith("image/")) return this.setState({ problem: "this is not a picture" });
 		const number = String(Date.now());
@@ -98,19 +114,17 @@ class App extends Component {
 		this.abort?.abort();
 		this.abort = new AbortController();
 		const { signal } = this.abort;
-		if (!asks(query)) {
-			document.title = "LexLIP";
-			this.setState({ results: null, waiting: false, said: "" });
-			return this.tell(signal);
-		}
-		document.title = `${query.q || "like a picture"} · LexLIP`;
+		const told = asks(query) ? null : this.tell(signal);
+		if (told && !(this.state.results instanceof Listing)) this.setState({ results: null, said: "" });
+		document.title = titleOf(query);
 		const name = identity(query);
 		let results = this.kept.get(name);
 		if (!results) {
 			const picture = pictures.get(query.picture)?.blob ?? null;
 			if (query.picture && !query.terms && !picture)
 				return this.setState({ results: null, problem: "the picture of this address is not kept: drop it here again" });
-			results = new Results(query, picture, history.state?.words, this.state.status?.limits?.k ?? Infinity);
+			const limit = this.state.status?.limits?.k ?? Infinity;
+			results = asks(query) ? new Results(query, picture, history.state?.words, limit) : new Listing(query, limit);
 			this.setState({ waiting: true });
 			if (
 				!(await this.attempt(
@@ -122,6 +136,8 @@ class App extends Component {
 			if (signal.aborted) return;
 			this.keep(name, results);
 		}
+		if (scroll) await told; // so that what is above the photos has its height
+		if (signal.aborted) return;
 		const fresh = results !== this.state.results;
 		this.setState(
 			{ results, waiting: false, problem: "", said: this.saying(results), snapshot: this.state.status?.snapshot },
@@ -201,6 +217,7 @@ class App extends Component {
 	}
 
 	saying({ length, done, well, cut, answer }) {
+		if (answer.total) return photos(answer.total);
 		if (!length) return "no photo fits";
 		if (cut === 0) return "nothing fits well; showing what comes nearest";
 		const fit = (number) => `${photos(number)} fit${number === 1 ? "s" : ""}`;
@@ -301,7 +318,7 @@ class App extends Component {
 		return html`<${PhotoView}
 			photoKey=${query.photo}
 			query=${query}
-			answer=${results?.answer}
+			answer=${results instanceof Listing ? null : results?.answer}
 			hit=${at >= 0 ? results.hit(at) : null}
 			ratio=${at >= 0 ? results.ratios[at] : 0}
 			hasWords=${status?.words !== false}
@@ -309,6 +326,7 @@ class App extends Component {
 			next=${at >= 0 && (at + 1 < results.length || !results.done)}
 			likeAddress=${writeAddress(like)}
 			onLike=${(event) => this.follow(event, like)}
+			onFollow=${this.follow}
 			onStep=${this.step}
 			onClose=${this.close}
 			onProblem=${(error) => error instanceof Gone && this.failed(error)}
@@ -322,13 +340,64 @@ class App extends Component {
 	};
 
 	body() {
-		const { query, results, status, facets, telling, said } = this.state;
-		if (!asks(query) && !results)
-			return html`<${Welcome} words=${telling} status=${status}
-				addressOf=${(word) => writeAddress(asked(query, { q: word }))}
-				onWord=${(event, word) => this.follow(event, asked(query, { q: word }))} />`;
-		if (!results) return null;
+		const { query, results } = this.state;
+		const listing = results instanceof Listing ? results : null; // which stays while an answer is on its way
+		if (listing || !asks(query)) return this.browse(query, listing);
+		return results && this.answer(query, results);
+	}
+
+	browse(query, listing) {
+		const { status, telling } = this.state;
+		const months = {
+			addressOf: (month) => writeAddress(asked(query, { month })),
+			onGo: (event, month) => this.follow(event, asked(query, { month })),
+		};
+		return html`
+			<${Fragment}>
+				${
+					!query.month &&
+					html`<${Welcome} words=${telling} status=${status}
+					addressOf=${(word) => writeAddress(asked(query, { q: word }))}
+					onWord=${(event, word) => this.follow(event, asked(query, { q: word }))} />`
+				}
+				${
+					listing &&
+					html`
+					<div class="tools">${this.filters({ ...query, month: "" }, false)}</div>
+					${
+						listing.length > 0 &&
+						html`<${Timeline} self=${this.strip} months=${listing.months} begin=${listing.begin} ...${months} />
+						<${Newer} listing=${listing} ...${months} />`
+					}
+					${(listing.length > 0 || isFiltered(query)) && this.found(query, listing)}
+				`
+				}
+			<//>
+		`;
+	}
+
+	filters(query, ordered) {
+		return html`<${Filters} query=${query} facets=${this.state.facets} found=${this.state.said} ordered=${ordered}
+			names=${this.state.names} onNames=${this.name}
+			onChange=${(change) => this.go({ ...query, ...change })} />`;
+	}
+
+	/** The photos, or why there are none. */
+	found(query, results) {
+		if (!results.length)
+			return html`<${NoHits} answer=${results.answer} filtered=${isFiltered(query)}
+				onUnfilter=${() => this.go({ ...query, ...FILTERS })}
+				onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
+				onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
+				onHome=${() => this.go(asked(query, FILTERS))} />`;
+		return html`<${Grid} self=${this.grid} results=${results} length=${results.length} names=${this.state.names}
+			addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more}
+			onSeen=${(index) => this.strip.current?.show(results.monthAt(index))} />`;
+	}
+
+	answer(query, results) {
 		const { answer } = results;
+		const { status } = this.state;
 		const chips = status?.words !== false && Object.keys(answer.terms).length + (answer.unknown ?? []).length > 0;
 		return html`
 			<${Fragment}>
@@ -338,19 +407,9 @@ class App extends Component {
 						(chips || (answer.without ?? []).length > 0) &&
 						html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`
 					}
-					<${Filters} query=${query} facets=${facets} found=${said}
-						onChange=${(change) => this.go({ ...query, ...change })} />
+					${this.filters(query, true)}
 				</div>
-				${
-					results.length
-						? html`<${Grid} self=${this.grid} results=${results} length=${results.length}
-						addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more} />`
-						: html`<${NoHits} answer=${answer} filtered=${isFiltered(query)}
-						onUnfilter=${() => this.go({ ...query, ...FILTERS })}
-						onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
-						onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
-						onHome=${() => this.go(asked(query, FILTERS))} />`
-				}
+				${this.found(query, results)}
 			<//>
 		`;
 	}
@@ -360,6 +419,7 @@ class App extends Component {
 		return html`
 			<header>
 				<${SearchBar} self=${this.bar} query=${query} pictureUrl=${pictures.get(query.picture)?.url}
+					hasWords=${status?.words !== false}
 					onSearch=${this.ask} onPicture=${this.picture}
 					onHome=${(event) => this.follow(event, asked(query, FILTERS))} />
 				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}

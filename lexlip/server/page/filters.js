@@ -1,5 +1,6 @@
 // What narrows and orders the hits: dates, folder, captions' words.
-import { Component, count, html } from "./html.js";
+import { Component, html } from "./html.js";
+import { Folders } from "./folders.js";
 import { Menu } from "./menu.js";
 
 const MOST_YEARS = 24;
@@ -79,12 +80,11 @@ const ORDERS = [
 ];
 
 /** The line between the chips and the photos. */
-export function Filters({ query, facets, found, onChange }) {
-	const folders = facets?.folders.map(({ folder, photos }) => [folder, `${folder} (${count(photos)})`]) ?? [];
+export function Filters({ query, facets, found, ordered, names, onNames, onChange }) {
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
-			${facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
+			${ordered && facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
 			${
 				facets?.dated > 0 &&
 				html`<${Menu} name="dates" label=${dateLabel(query, facets)}
@@ -92,13 +92,15 @@ export function Filters({ query, facets, found, onChange }) {
 				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}
 			<//>`
 			}
-			${folders.length > 0 && choice("folder", query.folder, [["", "all folders"], ...folders], onChange)}
+			${facets?.folders.length > 0 && html`<${Folders} folders=${facets.folders} chosen=${query.folder} onChange=${onChange} />`}
 			${
 				facets?.captioned > 0 &&
 				html`<input class="filter captions" aria-label="words of captions or keywords"
 				placeholder="captions" autocomplete="off" value=${query.caption}
 				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`
 			}
+			<button class=${`filter toggle ${names ? "active" : ""}`} aria-pressed=${names}
+				title="file name and date under each photo" onClick=${() => onNames(!names)}>names</button>
 		</div>
 	`;
 }

@@ -16,7 +16,18 @@ export function shares(hit) {
 	return heaviest.map(([word, share]) => [word, percent(share / sum)]);
 }
 
+/** The height of what lies over the top of the screen. */
+const covered = () =>
+	[...document.querySelectorAll(".search, .timeline")].reduce((sum, { offsetHeight }) => sum + offsetHeight, 0);
+
 const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
+
+/** What is written under a photo: its file's name, and the date. */
+function named({ id, taken, date }) {
+	const name = nameOf(id);
+	const day = (taken ?? date ?? "").slice(0, 10);
+	return html`<p class="name"><bdi title=${name}>${name}</bdi> <small>${day && !taken ? `${day} (file)` : day}</small></p>`;
+}
 
 function lineText(results, index) {
 	if (index !== results.cut) return "from here on, photos fit in part";
@@ -102,22 +113,25 @@ export class Grid extends Component {
 		const top = this.root.current.getBoundingClientRect().top;
 		const [first, last] = this.rows.between(-top - NEAR * innerHeight, -top + (1 + NEAR) * innerHeight);
 		if (first !== this.state.first || last !== this.state.last) this.setState({ first, last });
+		const seen = this.rows.rows[this.rows.firstBelow(covered() - top)];
+		if (seen) this.props.onSeen?.(seen.start);
 		if (this.rows.height + top < (1 + 2 * NEAR) * innerHeight) this.props.onEnd();
 	}
 
 	lay() {
-		const { results } = this.props;
+		const { results, names } = this.props;
 		const { width } = this.state;
 		const ended = results.done;
-		if (this.of !== results || this.width !== width || (this.ended && !ended)) {
-			const target = Math.min(Math.max(84 + width * 0.1, 116), 236);
-			this.rows = new Rows(width, target, width < 500 ? 4 : 8);
-			Object.assign(this, { of: results, width, laid: 0, ended: false });
-		}
 		const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+		if (this.of !== results || this.width !== width || this.names !== names || (this.ended && !ended)) {
+			const target = Math.min(Math.max(84 + width * 0.1, 116), 236);
+			this.rows = new Rows(width, target, width < 500 ? 4 : 8, names ? 2.75 * rem : 0);
+			Object.assign(this, { of: results, width, names, laid: 0, ended: false });
+		}
 		for (; this.laid < results.length; this.laid++) {
 			const { cut, well } = results;
-			if (this.laid === cut || (this.laid === well && well !== 0)) this.rows.line((width < 560 ? 6.5 : 5) * rem);
+			if (results.headings.has(this.laid)) this.rows.line(3 * rem);
+			else if (this.laid === cut || (this.laid === well && well !== 0)) this.rows.line((width < 560 ? 6.5 : 5) * rem);
 			this.rows.add(results.ratios[this.laid]);
 		}
 		if (ended && !this.ended) {
@@ -131,8 +145,8 @@ export class Grid extends Component {
 		const row = this.rows?.rows[this.rows.rowOf(index)];
 		if (!row) return;
 		const top = this.root.current.getBoundingClientRect().top + row.top;
-		const bar = document.querySelector(".search")?.offsetHeight ?? 0;
-		if (top < bar + 8) scrollBy(0, top - bar - 8);
+		const bars = covered();
+		if (top < bars + 8) scrollBy(0, top - bars - 8);
 		else if (top + row.height > innerHeight) scrollBy(0, top + row.height - innerHeight + 8);
 		if (!focus) return;
 		this.focusOn = index;
@@ -181,15 +195,17 @@ export class Grid extends Component {
 		const hit = results.hit(index);
 		const key = results.keys[index];
 		const words = shares(hit);
-		const date = results.query.sort === "date" && hit.taken?.slice(0, 10);
+		const date = (hit.date ?? (results.query.sort === "date" ? hit.taken : null))?.slice(0, 10);
 		const alt = words.length ? words.map((pair) => pair.join(" ")).join(", ") : nameOf(hit.id);
 		const shown = !this.state.fast || this.pictures.has(index);
 		if (shown) this.pictures.add(index);
-		const place = { top: `${row.top}px`, left: `${box.left}px`, width: `${box.width}px`, height: `${row.height}px` };
+		const [left, width] = [`${box.left}px`, `${box.width}px`];
+		const place = { top: `${row.top}px`, left, width, height: `${row.height + this.rows.under}px` };
 		const below = results.cut !== null && results.cut <= index;
 		return html`
 			<li key=${key} style=${place} class=${below ? "hit below" : "hit"}>
 				<a
+					style=${{ height: `${row.height}px` }}
 					href=${addressOf(key)}
 					data-index=${index}
 					onClick=${(event) => {
@@ -210,12 +226,22 @@ export class Grid extends Component {
 						${!words.length && html`<span><bdi>${nameOf(hit.id)}</bdi></span>`}
 					</span>
 				</a>
+				${this.props.names && named(hit)}
 			</li>
 		`;
 	}
 
 	line({ index, top, height }) {
 		const { results } = this.props;
+		const month = results.headings.get(index);
+		if (month) {
+			const [name, note] = results.heading(month);
+			return html`
+				<li key=${`line ${index}`} class="heading" style=${{ top: `${top}px`, height: `${height}px` }}>
+					<h2>${name}</h2> ${note && html`<small>${note}</small>`}
+				</li>
+			`;
+		}
 		return html`
 			<li key=${`line ${index}`} class=${results.cut ? "line" : "line nothing"}
 				style=${{ top: `${top}px`, height: `${height - this.rows.gap}px` }}>
@@ -227,7 +253,7 @@ export class Grid extends Component {
 	render({ results }, { width, first, last }) {
 		if (!width) return html`<ul class="grid" ref=${this.root}></ul>`;
 		this.lay();
-		const { rows, lines } = this.rows;
+		const { rows } = this.rows;
 		const wanted = new Set();
 		for (let at = first; at < Math.min(last, rows.length); at++) wanted.add(at);
 		if (this.kept < results.length && rows.length) {
@@ -242,6 +268,7 @@ export class Grid extends Component {
 			});
 		const inside = new Set(items.map(([index]) => index));
 		for (const index of this.pictures) if (!inside.has(index)) this.pictures.delete(index);
+		const lines = this.rows.lines.filter(({ index }) => !results.headings.has(index) || inside.has(index));
 		const from = (index) => lines.filter((line) => line.index <= index).length;
 		const part = (place) => items.filter(([index]) => from(index) === place).map((item) => this.hit(...item));
 		return html`

@@ -1,8 +1,9 @@
 // One photo, large: its words, where they are, why it was found, and what is known about it.
 import { Component, createRef, html } from "./html.js";
 import { Cloud } from "./cloud.js";
+import { asked, writeAddress } from "./address.js";
 import { get, original, thumbnail } from "./api.js";
-import { isGiven } from "./results.js";
+import { folded, isGiven } from "./results.js";
 import { paintPlaces, placeOf, strongest, wordsAt } from "./heat.js";
 
 const SHOWN_BY_BROWSERS = /\.(p?jpe?g|jpe|pjp|jfif?|jif|mpo|insp|a?png|webp|gif|bmp|avifs?)$/i;
@@ -31,6 +32,17 @@ function sumOf(terms, words, hit) {
 		.sort((a, b) => b.product - a.product);
 }
 
+/** The numbers of the lines of text in a photo that a hit was found by. */
+function linesFound({ text }, hit) {
+	const found = (hit?.words ?? []).map(([word]) => word).filter((word) => word.startsWith("text:"));
+	const words = new Set(found.flatMap((word) => word.slice(5).split(/[" ]+/)).filter(Boolean));
+	const has = (line) =>
+		folded(line)
+			.split(/[^\p{L}\p{N}\p{M}]+/u)
+			.some((word) => words.has(word));
+	return [...text.keys()].filter((number) => has(text[number]));
+}
+
 async function copy(text, node) {
 	try {
 		await navigator.clipboard.writeText(text);
@@ -45,7 +57,17 @@ export class PhotoView extends Component {
 	dialog = createRef();
 	canvas = createRef();
 	path = createRef();
-	state = { photo: null, why: null, places: null, word: null, pinned: null, names: [], note: "", sharp: "" };
+	state = {
+		photo: null,
+		why: null,
+		places: null,
+		word: null,
+		pinned: null,
+		line: null,
+		names: [],
+		note: "",
+		sharp: "",
+	};
 
 	componentDidMount() {
 		this.dialog.current.showModal();
@@ -70,7 +92,17 @@ export class PhotoView extends Component {
 		this.abort = new AbortController();
 		const { signal } = this.abort;
 		this.asking = null;
-		this.setState({ photo: null, why: null, places: null, word: null, pinned: null, names: [], note: "", sharp: "" });
+		this.setState({
+			photo: null,
+			why: null,
+			places: null,
+			word: null,
+			pinned: null,
+			line: null,
+			names: [],
+			note: "",
+			sharp: "",
+		});
 		try {
 			const photo = await get(`photos/${photoKey}`, {}, signal);
 			this.setState({ photo });
@@ -184,6 +216,7 @@ export class PhotoView extends Component {
 				<div class=${values ? "heat on" : "heat"} style=${places && placeOf(places)} aria-hidden="true">
 					<canvas ref=${this.canvas}></canvas>
 				</div>
+				${photo?.text.length > 0 && this.lines(photo)}
 				${mark && html`<span class="mark" style=${{ left: `${mark[0] * 100}%`, top: `${mark[1] * 100}%` }}>${lit}</span>`}
 				${
 					names.length > 0 &&
@@ -193,6 +226,16 @@ export class PhotoView extends Component {
 				}
 			</figure>
 		`;
+	}
+
+	/** Where its text stands: the line that is pointed at, or those that it was found by. */
+	lines(photo) {
+		const { line, word, pinned } = this.state;
+		const found = (word ?? pinned) ? [] : linesFound(photo, this.props.hit);
+		const shown = line === null ? found : [line];
+		return html`<svg class="writing" viewBox="0 0 1000 1000" preserveAspectRatio="none" aria-hidden="true">
+			${shown.map((number) => html`<polygon key=${number} points=${photo.text_places[number].join(" ")} />`)}
+		</svg>`;
 	}
 
 	score(photo) {
@@ -262,7 +305,15 @@ export class PhotoView extends Component {
 		</h2>`;
 	}
 
-	facts({ path, camera, captions, keywords, text }) {
+	/** The name of a place, its degrees north and east, and photos that were taken near it. */
+	place(name, degrees) {
+		const { query, onFollow } = this.props;
+		const near = asked(query, { q: `near:${degrees}` });
+		return html`${name && `${name} · `}${degrees.replace(",", ", ")} ·${" "}
+			<a href=${writeAddress(near)} onClick=${(event) => onFollow(event, near)}>near here</a>`;
+	}
+
+	facts({ path, camera, captions, keywords, text, latitude, longitude, place }) {
 		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
 		return html`
 			<dl>
@@ -274,7 +325,20 @@ export class PhotoView extends Component {
 					)
 				}
 				${fact("keywords", keywords.join(", "))}
-				${fact("text in it", text.join(" · "))}
+				${
+					text.length > 0 &&
+					fact(
+						"text in it",
+						text.map(
+							(line, number) => html`
+								<button key=${number} class="written" onPointerEnter=${() => this.setState({ line: number })}
+									onPointerLeave=${() => this.setState({ line: null })} onFocus=${() => this.setState({ line: number })}
+									onBlur=${() => this.setState({ line: null })}>${line}</button>${" "}
+							`,
+						),
+					)
+				}
+				${latitude !== null && fact("place", this.place(place, `${latitude},${longitude}`))}
 				${fact("camera", camera)}
 				<div><dt>file</dt><dd class="path"><bdi ref=${this.path}>${path}</bdi></dd></div>
 			</dl>

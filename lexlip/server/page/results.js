@@ -10,7 +10,7 @@ const OPEN = 12; // pages that are kept unpacked
 export const isGiven = (word) => word.includes(":");
 
 /** As the server compares names: in small letters, without accents. */
-const folded = (word) =>
+export const folded = (word) =>
 	word
 		.toLowerCase()
 		.normalize("NFKD")
@@ -41,6 +41,7 @@ export class Results {
 		this.cut = null; // the number of hits that fit, well or in part; null: all so far
 		this.below = new Map(); // by word the hits beyond the cut that share it
 		this.together = 0; // the most words that one of them shares
+		this.headings = new Map(); // by the index of the hit that they stand before
 		this.done = false;
 		this.pages = []; // {start, end, hits | packed}
 		this.loading = null;
@@ -95,6 +96,7 @@ export class Results {
 				score: hit.score,
 				words: Object.entries(hit.words ?? {}),
 				taken: hit.taken,
+				date: hit.date,
 			});
 		}
 		if (hits.length) this.pages.push({ start, end: start + hits.length, hits: light, packed: null });
@@ -110,7 +112,7 @@ export class Results {
 		return this.keys.length;
 	}
 
-	/** {id, version, score, words: [[word, share]], taken} of a hit, from 0. */
+	/** {id, version, score, words: [[word, share]], taken, date} of a hit, from 0. */
 	hit(index) {
 		const at = this.pages.findIndex((page) => index < page.end);
 		const page = this.pages[at];

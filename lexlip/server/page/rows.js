@@ -6,8 +6,9 @@ const UNKNOWN = 4 / 3; // the shape of a photo whose size nobody knows
 export const shape = (ratio) => Math.min(Math.max(ratio || UNKNOWN, 0.4), 3.5);
 
 export class Rows {
-	constructor(width, target, gap) {
-		Object.assign(this, { width, target, gap });
+	/** `under` is the height of what is written under each photo. */
+	constructor(width, target, gap, under = 0) {
+		Object.assign(this, { width, target, gap, under });
 		this.rows = []; // {start, end, top, height}
 		this.lines = []; // {index, top, height}: a line of text before the hit `index`
 		this.height = 0;
@@ -34,7 +35,7 @@ export class Rows {
 		const natural = this.natural(many);
 		const height = ragged ? Math.min(natural, this.target) : natural;
 		this.rows.push({ start: this.start, end: this.start + many, top: this.height, height });
-		this.height += height + this.gap;
+		this.height += height + this.under + this.gap;
 		this.start += many;
 		this.pending = this.pending.slice(many);
 	}

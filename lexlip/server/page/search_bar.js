@@ -1,6 +1,7 @@
 // The field for a sentence, and the picture or photo that is searched with instead.
 import { Component, createRef, html } from "./html.js";
 import { thumbnail } from "./api.js";
+import { Help } from "./help.js";
 
 const LENS = html`<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="10.500" cy="10.500" r="6.500" /><path d="m15.500 15.500 5 5" /></svg>`;
 const PICTURE = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3.500" y="4.500" width="17" height="15" rx="2.500" /><path d="m4 16 4.500-4.500 4 4L15 13l5 4.500" /><circle cx="15.500" cy="9" r="1.400" /></svg>`;
@@ -26,12 +27,18 @@ export class SearchBar extends Component {
 		this.field.current.select();
 	}
 
+	/** Add a mark to what is written, to be changed. */
+	write = (mark) => {
+		const before = this.state.text.trim();
+		this.setState({ text: before ? `${before} ${mark}` : mark }, () => this.field.current.focus());
+	};
+
 	submit = (event) => {
 		event.preventDefault();
 		this.props.onSearch(this.state.text.trim());
 	};
 
-	render({ query, pictureUrl, onPicture, onHome }, { text }) {
+	render({ query, pictureUrl, hasWords, onPicture, onHome }, { text }) {
 		const like = query.like && { url: thumbnail(query.like, 64), what: "similar to this photo" };
 		const picture = (query.picture || query.terms) && { url: pictureUrl, what: "like this picture" };
 		const given = like || picture;
@@ -50,6 +57,7 @@ export class SearchBar extends Component {
 						placeholder=${given ? "or a sentence" : "what is on the photo"} autocomplete="off"
 						enterkeyhint="search" value=${text}
 						onInput=${(event) => this.setState({ text: event.target.value })} />
+					<${Help} hasWords=${hasWords} onMark=${this.write} />
 					<button type="submit" class="icon" aria-label="search" title="search">${LENS}</button>
 					<label class="icon" title="search with a picture: choose one here, drop it anywhere, or paste it">
 						${PICTURE}

@@ -1,30 +1,55 @@
 // What is shown when there are no hits to show, and lines about the state of things.
-import { html, photos, quoted, sentence } from "./html.js";
+import { Component, createRef, html, photos, quoted, sentence } from "./html.js";
 import { thumbnail } from "./api.js";
 
-/** The first visit: the collection's own telling words, each with a photo. */
-export function Welcome({ words, status, addressOf, onWord }) {
-	const number = status?.documents;
-	return html`
-		<section class="welcome">
-			<h1>${number === undefined ? "Photos" : photos(number)}, found by what is on them</h1>
-			<p>
-				${words.length > 0 ? "Write a sentence, drop a picture, or begin with a word." : "Write a sentence, or drop a picture."}
-			</p>
-			<ul>
-				${words.map(
-					({ word, photos: many, key }) => html`
-						<li key=${word}>
-							<a href=${addressOf(word)} onClick=${(event) => onWord(event, word)}>
-								<img src=${thumbnail(key, 300)} alt="" loading="lazy" decoding="async" onLoad=${(event) => event.target.classList.add("loaded")} />
-								<span><bdi>${word}</bdi> <small>${photos(many)}</small></span>
-							</a>
-						</li>
-					`,
-				)}
-			</ul>
-		</section>
-	`;
+/** The first visit: the collection's own telling words, each with a photo; one row of them, or all. */
+export class Welcome extends Component {
+	list = createRef();
+	state = { columns: 2, all: false };
+
+	componentDidMount() {
+		this.resizes = new ResizeObserver(() => this.measure());
+		this.resizes.observe(this.list.current);
+	}
+
+	componentWillUnmount() {
+		this.resizes.disconnect();
+	}
+
+	measure() {
+		const columns = getComputedStyle(this.list.current).gridTemplateColumns.split(" ").length;
+		if (columns !== this.state.columns) this.setState({ columns });
+	}
+
+	render({ words, status, addressOf, onWord }, { columns, all }) {
+		const number = status?.documents;
+		return html`
+			<section class="welcome">
+				<h1>${number === undefined ? "Photos" : photos(number)}, found by what is on them</h1>
+				<p>
+					${words.length > 0 ? "Write a sentence, drop a picture, or begin with a word." : "Write a sentence, or drop a picture."}${" "}
+					${
+						words.length > columns &&
+						html`<button class="link" aria-expanded=${all} onClick=${() => this.setState({ all: !all })}>
+						${all ? "fewer words" : "more words"}
+					</button>`
+					}
+				</p>
+				<ul ref=${this.list}>
+					${words.slice(0, all ? Infinity : columns).map(
+						({ word, photos: many, key }) => html`
+							<li key=${word}>
+								<a href=${addressOf(word)} onClick=${(event) => onWord(event, word)}>
+									<img src=${thumbnail(key, 300)} alt="" loading="lazy" decoding="async" onLoad=${(event) => event.target.classList.add("loaded")} />
+									<span><bdi>${word}</bdi> <small>${photos(many)}</small></span>
+								</a>
+							</li>
+						`,
+					)}
+				</ul>
+			</section>
+		`;
+	}
 }
 
 /** No hit: why that may be, and what to try. */

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from tests.server.page.stand_in import Collection, StandIn, drawn_photos, standing_in
 
-HEIGHTS = {360: 740, 768: 1024, 1440: 900}
-"""Of a phone, a tablet and a desktop, by width, in CSS pixels."""
+HEIGHTS = {360: 740, 390: 844, 768: 1024, 1280: 900, 1440: 900}
+"""Of phones, a tablet and desktops, by width, in CSS pixels."""
 WIDTHS = [360, pytest.param(768, marks=pytest.mark.slow), 1440]
 """For what must fit into each."""
 

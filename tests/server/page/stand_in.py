@@ -22,7 +22,7 @@ from lexlip.queries.query_language import read_negations
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
-from lexlip.server.bodies import Page
+from lexlip.server.bodies import ByDate, Narrowed, Page
 from lexlip.server.downloads import zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
@@ -40,10 +40,14 @@ class Photo:
     width: int = 1200
     height: int = 800
     taken: str | None = None
+    written: str | None = None
+    """When its file was, if it is not known when it was taken."""
     camera: str | None = None
     captions: list[str] = field(default_factory=list)
     keywords: list[str] = field(default_factory=list)
+    place: tuple[float, float] | None = None
     text: list[str] = field(default_factory=list)
+    text_places: list[list[int]] = field(default_factory=list)
 
     def picture(self, width: int) -> bytes:
         """Two colours and a disc, the same for the same id."""
@@ -232,6 +236,47 @@ class Collection:
             **{"taken": photo.taken, "version": "1", "duplicates": []},
         }
 
+    def by_date(self, asked: Narrowed) -> list[Photo]:
+        """All photos that are meant, newest first; those without a date last."""
+        given = asked.model_dump(exclude_none=True)
+        found = [photo for photo in self.photos if self.allowed(photo, given)]
+        return sorted(found, key=lambda photo: photo.taken or photo.written or "", reverse=True)
+
+    def listed(self, asked: ByDate) -> dict[str, Any]:
+        time.sleep(self.delay)
+        if asked.k > self.limit:
+            raise Problem(422, "k is too large")
+        found, start = self.by_date(asked), int(asked.cursor or 0)
+        end = start + asked.k
+        return {
+            "photos": [self.dated(photo) for photo in found[start:end]],
+            "total": len(found),
+            "cursor": str(end) if end < len(found) else None,
+            "unmet": "" if found else self.unmet,
+        }
+
+    def dated(self, photo: Photo) -> dict[str, Any]:
+        dated = "camera" if photo.taken else "file" if photo.written else "unknown"
+        return {
+            **{"key": key_of(photo.id), "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
+            **{"height": photo.height, "taken": photo.taken, "date": photo.taken or photo.written},
+            **{"dated": dated, "version": "1"},
+        }
+
+    def timeline(self, asked: Narrowed) -> dict[str, Any]:
+        months: dict[str, dict[str, Any]] = {}
+        for place, photo in enumerate(self.by_date(asked)):
+            month = (photo.taken or photo.written or "")[:7]
+            about = {"month": month, "photos": 0, "by_file_time": 0, "key": key_of(photo.id)}
+            one = months.setdefault(month, {**about, "cursor": str(place)})
+            one["photos"] += 1
+            one["by_file_time"] += not photo.taken
+        undated = months.pop("", {"photos": 0, "cursor": None})
+        return {
+            **{"months": list(months.values()), "undated": undated["photos"]},
+            "undated_cursor": undated["cursor"],
+        }
+
     def named(self, key: str) -> Photo:
         if id_of(key) not in self.by_id:
             raise Problem(404, "there is nothing here")
@@ -242,7 +287,10 @@ class Collection:
         return {
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
-            **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text, "version": "1"},
+            **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text},
+            **dict(zip(("latitude", "longitude"), photo.place or (None, None), strict=True)),
+            **{"place": "Lyon, France" if photo.place else None},
+            **{"text_places": photo.text_places, "version": "1"},
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
 
@@ -316,6 +364,7 @@ class Collection:
             "first": dates[0] if dates else None,
             "last": dates[-1] if dates else None,
             "dated": len(dates),
+            "located": sum(photo.place is not None for photo in self.photos),
             "captioned": sum(bool(photo.captions or photo.keywords) for photo in self.photos),
         }
 
@@ -343,6 +392,7 @@ def drawn_photos(number: int, *words: str) -> list[Photo]:
             },
             *SHAPES[place % len(SHAPES)],
             taken=f"{2014 + place % 8}-0{1 + place % 9}-11T12:30:00" if place % 5 else None,
+            written=f"{2013 + place % 3}-11-05T08:00:00" if place % 10 else None,
             camera="Pixel 8" if place % 2 else None,
             captions=[f"a caption of photo {place}"] if place % 4 == 0 else [],
         )

@@ -188,3 +188,34 @@ def test_a_photo_that_is_gone(visit: Visit, site: str) -> None:
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert asked(page) == {"q": ["dog"]}
+
+
+def test_photos_near_a_photo(visit: Visit, site: str, collection: Collection) -> None:
+    collection.photos[0].place = (45.75, 4.85)
+    page = visit(f"{site}?q=dog&photo={key_of(collection.photos[0].id)}")
+    expect(page.get_by_text("Lyon, France · 45.75, 4.85")).to_be_visible()
+    page.get_by_role("link", name="near here").click()
+    until(page, lambda: asked(page) == {"q": ["near:45.75,4.85"]})
+    page.goto(f"{site}?q=dog&photo={key_of(collection.photos[1].id)}")
+    expect(page.locator(".path")).to_be_visible()
+    expect(page.get_by_role("link", name="near here")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_where_text_stands_is_marked(visit: Visit, site: str, collection: Collection, width: int) -> None:
+    photo = collection.photos[0]
+    photo.words["text:exit"] = 1.0
+    photo.text = ["Éxit 12", "Push to open"]
+    photo.text_places = [[100, 200, 300, 200, 300, 260, 100, 260], [500, 700, 900, 690, 900, 760, 500, 770]]
+    page = visit(f"{site}?q=text:exit", width)
+    page.locator("[data-index='0']").click()
+    marked = page.locator(".writing polygon")
+    expect(marked).to_have_count(1)  # the line by which it was found
+    figure, box = page.locator("figure").bounding_box(), marked.bounding_box()
+    for side, size, at, length in (("x", "width", 0.1, 0.2), ("y", "height", 0.2, 0.06)):
+        assert box[side] == pytest.approx(figure[side] + at * figure[size], abs=9)  # its line is thick
+        assert box[size] == pytest.approx(length * figure[size], abs=18)
+    page.get_by_role("button", name="Push to open").focus()  # as pointing at it does
+    expect(marked).to_have_attribute("points", "500 700 900 690 900 760 500 770")
+    page.get_by_role("button", name="copy path").focus()
+    expect(marked).to_have_attribute("points", "100 200 300 200 300 260 100 260")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lexlip.data.images import open_image, quiet
 from lexlip.data.source import Skipped
-from lexlip.errors import UnreadableImage, writing
+from lexlip.errors import DataError, UnreadableImage, writing
 from lexlip.machine.output_files import write_new
 from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.answer import Hit
@@ -30,6 +30,8 @@ class Copies(NamedTuple):
 
 def check_folder(folder: str | Path) -> None:
     """Make a folder for copies, if it is not there; DataError: it cannot be made, or is a file."""
+    if not str(folder):
+        raise DataError("the folder for copies has no name: give one")
     with writing(f"copies into {folder}"):
         Path(folder).mkdir(exist_ok=True)
 

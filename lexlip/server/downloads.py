@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 MISSING = "missing.txt"  # the member that says which photos are not in the zip
 _MODE = 0o644 << 16  # of a member, as Unix has it
 _FIRST = (1980, 1, 1, 0, 0, 0)  # the first time that a zip can hold
+_LAST_YEAR = 2107  # and the last year
 
 
 class ZipResponse(StreamingResponse):
@@ -63,7 +66,7 @@ def zip_photos(ids: Iterable[str], read: Callable[[str], tuple[Photo, bytes]]) -
                 reason = error.reason if isinstance(error, UnreadableImage) else "not in the index any more"
                 missing.append(f"{readable(id)}: {reason}\n")
                 continue
-            archive.writestr(_member(names.take(photo.path), photo.taken), data)
+            archive.writestr(_member(names.take(photo.path), _when(photo)), data)
             yield from written.take()
         if missing:
             text = f"Photos that could not be sent:\n\n{''.join(missing)}"
@@ -71,13 +74,19 @@ def zip_photos(ids: Iterable[str], read: Callable[[str], tuple[Photo, bytes]]) -
     yield from written.take()
 
 
-def _member(name: str, taken: str | None = None) -> ZipInfo:
-    """Return what a zip says of a member; its time is that at which the photo was taken, if it is known."""
-    try:
-        when = time.strptime((taken or "")[:19], "%Y-%m-%dT%H:%M:%S")[:6]
-    except ValueError:
-        when = _FIRST
-    member = ZipInfo(name, max(_FIRST, when) if when[0] <= 2107 else _FIRST)
+def _when(photo: Photo) -> tuple[int, ...]:
+    """Return when a photo was taken, or else when its file was written, if that is known."""
+    with suppress(ValueError):
+        return time.strptime((photo.taken or "")[:19], "%Y-%m-%dT%H:%M:%S")[:6]
+    with suppress(OSError, ValueError, OverflowError):
+        if photo.offset is None:
+            return time.localtime(Path(photo.file).stat().st_mtime)[:6]
+    return _FIRST
+
+
+def _member(name: str, when: tuple[int, ...] = _FIRST) -> ZipInfo:
+    """Return what a zip says of a member."""
+    member = ZipInfo(name, when if _FIRST[0] <= when[0] <= _LAST_YEAR else _FIRST)  # type: ignore[arg-type]
     member.external_attr = _MODE
     return member
 

@@ -64,6 +64,8 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "no" / "folder"):
         with pytest.raises(DataError, match="cannot write copies into"):
             check_folder(folder)
+    with pytest.raises(DataError, match="has no name"):
+        check_folder("")
 
 
 @pytest.mark.parametrize("call", ["write_bytes", "replace"])

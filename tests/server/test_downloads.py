@@ -1,7 +1,9 @@
 import io
+import os
 import shutil
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -62,9 +64,11 @@ def test_unzip_reads_it(server: Serving, library: Indexed, tmp_path: Path) -> No
 def test_what_is_gone_or_changed_is_named(changing: tuple[Path, Serving]) -> None:
     photos, server = changing
     (photos / "1.jpg").unlink()
+    os.utime(photos / "3.jpg", (1e9, 1e9))  # of which nobody knows when it was taken
     shutil.copy(photos / "0.jpg", photos / "2.jpg")
     archive = download(server, "0.jpg", "1.jpg", "2.jpg", "never.jpg", "3.jpg")
     assert archive.namelist() == ["0.jpg", "3.jpg", MISSING]
+    assert archive.getinfo("3.jpg").date_time == time.localtime(1e9)[:6]
     said = archive.read(MISSING).decode()
     assert "\n1.jpg: No such file or directory\n" in said
     assert "\n2.jpg: not what was indexed: update the index\n" in said

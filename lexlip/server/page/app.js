@@ -438,7 +438,7 @@ class App extends Component {
 	chosen(query, status, results) {
 		return html`<${SelectionBar} selection=${this.selection} size=${this.selection.size}
 			most=${status?.limits.download_photos ?? Infinity} albums=${this.state.albums} album=${query.album}
-			onAll=${() => this.selection.all(results, this.more)} onClear=${this.unselect} onAlbums=${this.albums} />`;
+			results=${results} onMore=${this.more} onClear=${this.unselect} onAlbums=${this.albums} />`;
 	}
 
 	render(_, { query, results, waiting, gone, problem, status, snapshot, stale, said, selected, dropping }) {

@@ -1,13 +1,14 @@
 // Photos that are selected, and what is done with them. They are kept by key: rows far from the screen leave the
 // document, and another search may show others.
 import { Component, createRef, html, photos } from "./html.js";
+import { asks } from "./address.js";
 import { Gone, post } from "./api.js";
 import { copy, save } from "./clipboard.js";
 import { Menu } from "./menu.js";
 
 const LONG = 500; // milliseconds of a touch that selects
 const STILL = 10; // pixels that the finger may move meanwhile
-const FIT = 5000; // photos that are loaded at most to select all that fit
+const ALL = 5000; // photos that are selected at once
 
 export const STARRED = "starred"; // the album of the star
 
@@ -68,15 +69,20 @@ export class Selection {
 		this.changed();
 	}
 
-	/** Select all that fit, well if that is known; `more` loads further photos. */
+	/**
+	 * Select all that fit, well if that is known; `more` loads further photos. Returns how many were
+	 * selected if there are too many for all; else 0.
+	 */
 	async all(results, more) {
-		const open = () => !results.done && results.well === null && results.cut === null && results.length < FIT;
+		const open = () => !results.done && results.well === null && results.cut === null && results.length <= ALL;
 		for (let before = -1; open() && results.length > before;) {
 			before = results.length;
 			await more();
 		}
-		this.take(results, 0, results.well || (results.cut ?? results.length));
+		const end = results.well || (results.cut ?? results.length);
+		this.take(results, 0, Math.min(end, ALL));
 		this.changed();
+		return end > ALL ? ALL : 0;
 	}
 
 	clear() {
@@ -146,8 +152,7 @@ export class SelectionBar extends Component {
 	}
 
 	keys = (event) => {
-		if (event.key !== "Escape" || event.defaultPrevented || event.target.closest?.("dialog, input, select"))
-			return;
+		if (event.key !== "Escape" || event.defaultPrevented || event.target.closest?.("dialog, input, select")) return;
 		this.props.selection.clear();
 	};
 
@@ -163,6 +168,12 @@ export class SelectionBar extends Component {
 
 	failed = () => {
 		if (this.sent) this.setState({ note: "the server does not send these photos: select fewer, or try again" });
+	};
+
+	all = async () => {
+		const { selection, results, onMore } = this.props;
+		const first = await selection.all(results, onMore);
+		if (first) this.setState({ note: `the first ${photos(first)} are selected` });
 	};
 
 	copy = async () => {
@@ -209,12 +220,12 @@ export class SelectionBar extends Component {
 		`;
 	}
 
-	render({ selection, size, albums, album, onAll, onClear }, { note }) {
+	render({ selection, size, results, albums, album, onClear }, { note }) {
 		return html`
 			<section class="selected" aria-label="selected photos">
 				<p role="status">${note || `${photos(size)} selected`}</p>
 				<div class="does">
-					<button onClick=${onAll}>all that fit</button>
+					${results?.length > 0 && html`<button onClick=${this.all}>${asks(results.query) ? "all that fit" : "all"}</button>`}
 					<button onClick=${this.download}>download</button>
 					<button onClick=${this.copy}>copy paths</button>
 					<button onClick=${() => save([...selection.paths.values(), ""].join("\n"), "photos.txt")}>save list</button>

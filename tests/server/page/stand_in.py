@@ -333,7 +333,7 @@ class Collection:
 
     def download(self, keys: list[str]) -> Iterator[bytes]:
         def read(id: str) -> Any:
-            return SimpleNamespace(path=id, taken=self.by_id[id].taken), self.by_id[id].picture(64)
+            return SimpleNamespace(path=id, taken=self.by_id[id].taken, offset=0), self.by_id[id].picture(64)
 
         return zip_photos(map(id_of, keys), read)
 

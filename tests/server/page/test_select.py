@@ -163,6 +163,17 @@ def test_all_that_fit(visit: Visit, stand_in: StandIn, knows_well: bool) -> None
     assert fit > 90
 
 
+def test_all_of_a_library(visit: Visit, stand_in: StandIn) -> None:
+    page = visit(stand_in.show(Collection(drawn_photos(130))))
+    tick(page, 0).click()
+    bar(page).get_by_role("button", name="all", exact=True).click()
+    says(page, "130 photos selected")
+    page.goto(stand_in.show(Collection(drawn_photos(5200))))
+    tick(page, 0).click()
+    bar(page).get_by_role("button", name="all", exact=True).click()
+    says(page, "the first 5,000 photos are selected")
+
+
 def test_files_are_downloaded_as_a_zip(visit: Visit, site: str, collection: Collection) -> None:
     page = visit(f"{site}?q=dog")
     for index in (0, 3):

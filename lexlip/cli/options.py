@@ -18,7 +18,15 @@ FIRST_STAGES = (
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.hybrid.Fusion`
-FILTERS = ("after", "before", "folder", "caption", "near", "within")  # see `lexlip.retrieval.filters.Filters`
+FILTERS = (
+    "after",
+    "before",
+    "folder",
+    "caption",
+    "near",
+    "within",
+    "album",
+)  # see `lexlip.retrieval.filters`
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -151,6 +159,7 @@ filter_options = together(
     click.option(
         "--within", metavar="DISTANCE", help="How far from it: 20km, 500m or 12mi.  [default: 25km]"
     ),
+    click.option("--album", metavar="NAME", help="Photos of this album, see --add-to and `lexlip serve`."),
 )
 
 

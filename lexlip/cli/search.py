@@ -98,6 +98,7 @@ class _Search(click.Command):
     metavar="DIR",
     help="Also copy the hits into a folder, which is made if it is not there; nothing in it is replaced.",
 )
+@click.option("--add-to", metavar="ALBUM", help="Also add the hits to an album of the index; made if new.")
 @click.option(
     "-f",
     "--format",
@@ -122,6 +123,7 @@ def search(
     also: str | None,
     html: str | None,
     copy_to: str | None,
+    add_to: str | None,
     shape: str,
     null: bool,
     as_json: bool,
@@ -170,6 +172,10 @@ def search(
         from lexlip.search.copies import check_folder
 
         check_folder(copy_to)
+    if add_to is not None:
+        from lexlip.retrieval.albums import check_name
+
+        check_name(add_to)
     how: How = {
         "filters": Filters(*(given[name] for name in options.FILTERS)),  # refuses dates that do not exist
         "min_score": given["min_score"],
@@ -205,6 +211,8 @@ def search(
             with interruptible("the copies that were made stay, and the same command makes the others"):
                 copies = copy_hits(answer.hits, photos.read, copy_to, progress=not as_json)
             done = {"copies": copies.made, "not_copied": [one._asdict() for one in copies.skipped]}
+        if add_to is not None:
+            done["added"] = photos.albums.change(add_to, [hit.id for hit in answer.hits])
     if html:
         from lexlip.search.contact_sheet import write_contact_sheet
 
@@ -214,6 +222,8 @@ def search(
         return
     if copy_to is not None:
         _show_copies(copies, copy_to)
+    if add_to is not None:
+        click.echo(f"{counted(done['added'], 'photo')} added to the album {readable(add_to)}", err=True)
     if shape == "paths":
         _show_paths(answer, null)
         return

@@ -1,7 +1,8 @@
-"""Which photos of an index a search shows: by date, folder, captions, place; and near-duplicates as one."""
+"""Which photos of an index a search shows, by date, folder and so on; and near-duplicates as one."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from lexlip.data.nearness import A_DEGREE
 from lexlip.errors import DataError
+from lexlip.retrieval.albums import check_name
 from lexlip.retrieval.circle import Circle, circle_of, kilometres_of
 from lexlip.words.plain_text import composed, readable, whole, words_in
 
@@ -39,10 +41,12 @@ class Filters:
         folder: the photo's id is below this folder ("holidays/2014").
         caption: words that are all in the photo's captions or keywords, as whole words, in any case.
         near, within: a place, and how far from it at most; see `lexlip.retrieval.circle.circle_of`.
+        album: the photo is in the index's album of this name; see `lexlip.retrieval.albums`.
+        listed: the photo's id is one of these, as a search fills it in for the album.
 
     Raises:
         DataError: a date does not exist, `after` is later than `before`, `caption` has no word, there is no
-            such place or distance.
+            such place or distance, or `album` is no name.
         MissingPackage: `near` is a name, and the package that knows names is not installed.
     """
 
@@ -52,6 +56,8 @@ class Filters:
     caption: str | None = None
     near: str | None = None
     within: str | None = None
+    album: str | None = None
+    listed: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("after", "before"):
@@ -66,17 +72,16 @@ class Filters:
             raise DataError(f"the caption to look for has {words:,} words: give at most {MOST_WORDS}")
         kilometres_of(self.within)
         _ = self.circle  # which says what is wrong with it
+        if self.album:
+            check_name(self.album)
 
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""
-        return bool(
-            self.after
-            or self.before
-            or self.below
-            or self.near
-            or self.within
-            or words_of(self.caption or "")
+        words, given = (
+            words_of(self.caption or ""),
+            (self.after, self.before, self.near, self.within, self.album),
         )
+        return any(given) or bool(self.below or words) or self.listed is not None
 
     @cached_property
     def circle(self) -> Circle | None:
@@ -106,6 +111,8 @@ class Filters:
             band = [place[0] - circle.kilometres / A_DEGREE, place[0] + circle.kilometres / A_DEGREE]
             near = "latitude BETWEEN ? AND ? AND distance(latitude, longitude, ?, ?) <= ?"
             asked.append((near, [*band, *place, circle.kilometres]))
+        if self.listed is not None:
+            asked.append(("id IN (SELECT value FROM json_each(?))", [json.dumps(self.listed)]))
         conditions = " AND ".join(condition for condition, _ in asked)
         return conditions or "true", [value for _, values in asked for value in values]
 

@@ -506,6 +506,8 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     if not filters or photos.select(filters):
         return ""
     facets = photos.facets()
+    if filters.album and not photos.select(Filters(listed=filters.listed)):
+        return f"no photo of the album {readable(filters.album)} is in this index"
     folder = Filters(folder=filters.folder)
     if folder and not photos.select(folder):
         return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"

@@ -1,12 +1,11 @@
-"""Copies of found photos in a folder, and how such files are named anywhere."""
+"""Copies of found photos in a folder."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import NamedTuple
 
 from lexlip.data.images import open_image, quiet
@@ -15,12 +14,7 @@ from lexlip.errors import UnreadableImage, writing
 from lexlip.machine.output_files import write_new
 from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.answer import Hit
-from lexlip.words.plain_text import composed, readable, whole
-
-LONGEST_NAME = 200  # bytes, so that a number and a mark of what is not complete still fit
-
-_SIGNS = re.compile(r'[<>:"/\\|?*]')  # which some system keeps for itself
-_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # of Windows, whatever follows
+from lexlip.words.file_names import file_name, numbered
 
 
 class Copies(NamedTuple):
@@ -93,50 +87,3 @@ def _times(photo: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_atime_ns, found.st_mtime_ns
-
-
-def file_name(photo: str) -> str:
-    """Return the name of a photo, given its path, as every system can have it.
-
-    What is not to be seen, and signs such as ":", are replaced; a very long name is cut.
-    """
-    name = _SIGNS.sub("_", readable(whole(PurePath(photo).name))).rstrip(". ") or "photo"
-    stem, ending = _parts(f"_{name}" if _DEVICE.match(name) else name)
-    return stem.encode()[: LONGEST_NAME - len(ending.encode())].decode(errors="ignore") + ending
-
-
-class Names:
-    """Gives each of several files a name that no other of them has on any system; some are taken before."""
-
-    def __init__(self, *taken: str) -> None:
-        self._taken = set(map(_same, taken))
-        self._free: dict[str, Iterator[str]] = {}  # by the name of a file those that may be free
-
-    def take(self, photo: str) -> str:
-        """Return the name of a photo, given its path."""
-        name = file_name(photo)
-        free = self._free.setdefault(name, numbered(name))
-        found = next(one for one in free if _same(one) not in self._taken)
-        self._taken.add(_same(found))
-        return found
-
-
-def _same(name: str) -> str:
-    """Return what is equal for names that some system takes for one."""
-    return composed(name).casefold()
-
-
-def numbered(name: str) -> Iterator[str]:
-    """Yield a name, and then others for further files of this name: dog.jpg, dog (2).jpg, and so on."""
-    yield name
-    stem, ending = _parts(name)
-    number = 2
-    while True:
-        yield f"{stem} ({number}){ending}"
-        number += 1
-
-
-def _parts(name: str) -> tuple[str, str]:
-    """Return a name without its ending, and the ending."""
-    stem, ending = os.path.splitext(name)  # noqa: PTH122
-    return (stem, ending) if len(ending.encode()) <= 20 else (name, "")

@@ -16,6 +16,7 @@ from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.filters import FROM_WHERE, Filters
@@ -325,14 +326,25 @@ class PhotoSearch:
                 too old to list its photos.
         """
         with self._state(cursor) as state:
-            return page_by_date(state, k, filters or None, cursor, order)
+            return page_by_date(state, k, self._filled(filters) or None, cursor, order)
 
     def timeline(self, filters: Filters | None = None) -> Timeline:
         """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
         with self._state() as state:
-            return months_of(state, filters or None)
+            return months_of(state, self._filled(filters) or None)
+
+    def _filled(self, filters: Filters | None) -> Filters | None:
+        """Return filters with the photos of their album."""
+        if filters is None or not filters.album:
+            return filters
+        return replace(filters, listed=tuple(self.albums.ids(filters.album)))
 
     # ---- what an index knows ----
+
+    @property
+    def albums(self) -> Albums:
+        """The index's albums."""
+        return Albums(self.stage.index)
 
     @contextmanager
     def now(self) -> Iterator[tuple[FirstStage, PhotoTable]]:
@@ -419,12 +431,12 @@ class PhotoSearch:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
-        filters = how.get("filters") or Filters()
+        filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
-            how = {**how, "filters": filters}
         if how.get("sort") == "place" and not filters.near:
             raise DataError(FROM_WHERE)
+        how = {**how, "filters": filters or None}
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)

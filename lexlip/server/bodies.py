@@ -43,6 +43,7 @@ class Narrowed(_Strict):
         description="Taken near a place: degrees north and east, 48.1,11.6, or its name.",
     )
     within: str | None = Field(None, max_length=20, description="How far from it: 20km, 500m, 12mi.")
+    album: str | None = Field(None, max_length=100, description="Photos of this album.")
 
 
 class Paged(Narrowed):
@@ -122,6 +123,15 @@ class Download(_Strict):
     keys: list[str] = Field(min_length=1, description="The keys of the photos.")
 
 
+class AlbumChange(_Strict):
+    """What becomes of an album, which is made if there is none; without photos there is none."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"add": ["KEY"]}]})
+
+    add: list[str] = Field([], description="The keys of photos that come into it.")
+    remove: list[str] = Field([], description="The keys of photos that leave it.")
+
+
 class HitBody(BaseModel):
     """A photo that was found."""
 
@@ -189,6 +199,7 @@ class PhotoBody(BaseModel):
         description="Each line's corners, around it: x and y, in thousandths of the width and height."
     )
     words: dict[str, float]
+    albums: list[str] = Field(description="The albums that it is in.")
 
 
 class PlacesBody(BaseModel):
@@ -298,6 +309,20 @@ class FacetsBody(BaseModel):
     dated: int
     captioned: int
     located: int
+
+
+class AlbumBody(BaseModel):
+    """An album with the number of its photos that the index holds."""
+
+    name: str
+    photos: int
+
+
+class AlbumsBody(BaseModel):
+    """The albums of the index."""
+
+    writable: bool = Field(description="Whether this server changes them.")
+    albums: list[AlbumBody]
 
 
 class UpdateBody(BaseModel):

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from lexlip.server.bodies import (
+    AlbumChange,
+    AlbumsBody,
     AnswerBody,
     ByDate,
     Download,
@@ -209,6 +211,22 @@ def selection_calls(served: ServedIndex) -> APIRouter:
         asked = await read_download(request, most, limits.seconds, room)
         parts = await served.seeing.run(served.download, asked.keys)
         return ZipResponse(served.sent(parts), downloads.enter)
+
+    @calls.get("/albums", summary="The albums of the index", responses=_answers(AlbumsBody))
+    async def albums() -> Response:
+        return await served.reply(served.albums)
+
+    @calls.post(
+        "/albums/{name}",
+        summary="Add photos to an album, or take them out",
+        responses=_answers(AlbumsBody),
+        openapi_extra=_reads({"application/json": AlbumChange.model_json_schema()}),
+    )
+    async def change_album(
+        request: Request, name: Annotated[str, Path(description="The album's name, such as starred.")]
+    ) -> Response:
+        asked = await read_json(request, AlbumChange, most, limits.seconds, room)
+        return await served.reply(served.change_album, name, asked.add, asked.remove)
 
     return calls
 

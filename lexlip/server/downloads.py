@@ -12,8 +12,8 @@ from starlette.responses import StreamingResponse
 
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.photo_table import Photo
-from lexlip.search.copies import Names
 from lexlip.server.photo_files import not_sent
+from lexlip.words.file_names import Names
 from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:

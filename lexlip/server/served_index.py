@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from lexlip.server.known_words import KnownWords
 from lexlip.server.model_process import ModelProcess, make_tasks
 from lexlip.server.photo_files import FOLDER, Sent, Thumbnails, file_kind, name_of, not_sent, read_photo
 from lexlip.server.problems import Problem, busy
+from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
     from lexlip.server.bodies import ByDate, Narrowed, Page, Paged
@@ -264,7 +265,8 @@ class ServedIndex:
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
         about["place"] = place_at(*photo.place) if photo.place else None
         about["text_places"] = [list(line.corners) for line in photo.text]
-        return {**about, "words": self.search.photo_words(photo.id)}
+        words, albums = self.search.photo_words(photo.id), self.search.albums.holding(photo.id)
+        return {**about, "words": words, "albums": albums}
 
     def thumbnail(self, key: str, width: int, known: str) -> Sent:
         """Return a photo as WebP of a width; `known` names what the browser has."""
@@ -305,6 +307,32 @@ class ServedIndex:
         """Yield parts that are made in threads, on the event loop."""
         while part := await self.sending.run(next, parts, b""):
             yield part
+
+    # ---- albums, in threads ----
+
+    def albums(self) -> dict[str, Any]:
+        """Return the albums of the index, and whether they are changed here."""
+        albums, listed = self.search.albums, []
+        with self.search.now() as (stage, photos):
+            for name in albums.names():
+                with suppress(DataError):  # it is gone, or damaged
+                    held = sum(photo is not None for photo in photos.get(albums.ids(name)))
+                    listed.append({"name": name, "photos": held})
+            return {"writable": bool(sealed_tables(stage.metadata.extra)), "albums": listed}
+
+    def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> dict[str, Any]:
+        """Add photos to an album, and take others out; return all albums."""
+        new = list(map(_id_of, add))
+        with self.search.now() as (stage, photos):
+            if not sealed_tables(stage.metadata.extra):
+                raise Problem(403, "this user has not made the index: its albums are not changed here")
+            for id, photo in zip(new, photos.get(new), strict=True):
+                if photo is None:
+                    raise Problem(404, f"the index holds no photo with the id {readable(id)!r}")
+        self.search.albums.change(name, new, map(_id_of, remove))
+        return self.albums()
+
+    # ---- the image model, in threads ----
 
     def places(self, key: str, words: str) -> dict[str, Any]:
         """Return where words are in a photo; by default its own."""
@@ -362,7 +390,9 @@ def _json(function: Callable[[], Any]) -> Response:
 
 
 def _filters(asked: Narrowed) -> Filters:
-    return Filters(asked.after, asked.before, asked.folder, asked.caption, asked.near, asked.within)
+    return Filters(
+        asked.after, asked.before, asked.folder, asked.caption, asked.near, asked.within, asked.album
+    )
 
 
 def _id_of(key: str) -> str:

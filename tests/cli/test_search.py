@@ -456,6 +456,35 @@ def test_copies_of_photos_in_tars(lexlip: Run, photos: Path, tmp_path: Path) -> 
     assert len(list((tmp_path / "out").iterdir())) == 4
 
 
+def test_hits_go_into_an_album_and_are_searched_there(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    """What updates, repairs or makes the index anew leaves albums alone."""
+    lexlip("index", photos)
+    assert error(lexlip("search", ALL, "--album", "none", code=2)) == (
+        "there is no album 'none'; there is none yet"
+    )
+    answer = search(lexlip, ALL, "-k", 2, "--add-to", "best ones")
+    assert answer["added"] == 2
+    said = lexlip("search", ALL, "-k", 3, "--add-to", "best ones", "-f", "paths").stderr
+    assert "1 photo added to the album best ones" in said
+    file = tmp_path / ".lexlip" / "albums" / "best ones.txt"
+    assert file.read_text().splitlines()[:2] == [hit["id"] for hit in answer["hits"]]
+    with file.open("a") as album:
+        album.write("gone.jpg\n")
+    content = file.read_text()
+    for command in (["--update"], ["--update", "--repair"], [photos, "--anew"]):
+        lexlip("index", *command)
+        found = search(lexlip, ALL, "--album", "best ones")["hits"]
+        assert {hit["id"] for hit in found} == set(content.splitlines()) - {"gone.jpg"}
+        assert file.read_text() == content
+    checks = json.loads(lexlip("doctor", "--verify", "--json").stdout)["checks"]
+    assert {check["name"]: check["ok"] for check in checks}["files"]
+    for option in ("--album", "--add-to"):
+        assert "is no name for an album" in error(lexlip("search", ALL, option, "a/b", code=2))
+    file.write_text("gone.jpg\n")
+    unmet = search(lexlip, ALL, "--album", "best ones")["unmet"]
+    assert unmet == "no photo of the album best ones is in this index"
+
+
 def test_a_picture_that_is_typed_as_a_sentence(indexed: Run, library: Path, tmp_path: Path) -> None:
     picture = next(library.glob("*.jpg"))
     shutil.copy(picture, tmp_path / "My dog.JPG")

@@ -85,11 +85,15 @@ def ids(answer: Answer) -> list[str]:
         Filters(after="2019-03", before="2019-03-20", folder="2019"),
         Filters(caption="NUMBER2"),
         Filters(folder="nowhere"),
+        Filters(album="some"),
+        Filters(album="some", folder="2019"),
     ],
     ids=str,
 )
 def test_filters_are_exact(search: PhotoSearch, filters: Filters) -> None:
     """As filtering all hits of the whole collection, not as filtering the first k."""
+    some = {"2019/july/0.jpg", "2019/june/1.jpg", "old/2.jpg", "2019/july/3.jpg", "old/5.jpg"}
+    search.albums.change("some", [*some, "gone.jpg"])
     every = search.text(ALL, NUMBER).hits
     with search.now() as (_, photos):
         facts = {photo.id: photo for photo in photos.get([hit.id for hit in every]) if photo}
@@ -100,6 +104,7 @@ def test_filters_are_exact(search: PhotoSearch, filters: Filters) -> None:
             (not filters.folder or id.startswith(f"{filters.folder}/"))
             and (not filters.after or taken >= filters.after)
             and (not filters.before or (bool(taken) and taken[: len(filters.before)] <= filters.before))
+            and (not filters.album or id in some)
             and (not filters.caption or filters.caption.lower() in " ".join(facts[id].captions))
         )
 
@@ -140,6 +145,21 @@ def test_a_cursor_is_of_its_query(search: PhotoSearch) -> None:
     assert same.hits == search.text(ALL, 5, cursor=cursor).hits
     with pytest.raises(DataError, match="is no cursor"):
         search.text(ALL, 5, cursor="5")
+
+
+def test_a_page_of_an_album_that_has_changed(search: PhotoSearch) -> None:
+    best = ids(search.text(ALL, 4))
+    search.albums.change("changing", best[:3], best[3:])
+    filters = Filters(album="changing")
+    cursor = search.text(ALL, 1, filters=filters).cursor
+    assert len(search.text(ALL, 5, filters=filters, cursor=cursor).hits) == 2
+    search.albums.change("changing", best[3:])
+    with pytest.raises(StaleCursor):
+        search.text(ALL, 5, filters=filters, cursor=cursor)
+    assert len(search.text(ALL, 5, filters=filters).hits) == 4
+    search.albums.change("changing", remove_ids=best)
+    with pytest.raises(DataError, match="there is no album 'none'"):
+        search.text(ALL, filters=Filters(album="none"))
 
 
 def test_the_lowest_score(search: PhotoSearch) -> None:

@@ -115,7 +115,7 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Commands of curl for a call: one, or one for each kind of body. */
 function examples({ method, path, parameters = [], requestBody, responses }, known) {
-	const url = new URL(path.replace("{key}", known.key), location.origin);
+	const url = new URL(path.replace("{key}", known.key).replace("{name}", "starred"), location.origin);
 	for (const { name, required, in: place, schema } of parameters)
 		if (required && place === "query") url.searchParams.set(name, known[name] ?? schema.examples?.[0] ?? name);
 	const [kind = ""] = Object.keys(Object.values(responses)[0].content ?? {});

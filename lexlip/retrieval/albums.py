@@ -1,0 +1,135 @@
+"""Albums: lists of photos that people make of an index, in files that other programs can read.
+
+::
+
+    DIR/albums/NAME.txt      ids of photos in UTF-8, one a line
+
+What updates an index leaves them as they are. An id that the index does not hold, or no longer, stays in its
+album, and is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from anserini_bridge.storage import atomic_write, remove
+from lexlip.data.files import read_file
+from lexlip.errors import DataError, UnreadableImage, writing
+from lexlip.words.file_names import file_name, same_name
+from lexlip.words.plain_text import composed, readable
+
+FOLDER = "albums"  # in the index's folder
+STARRED = "starred"
+LONGEST = 48  # characters of a name
+
+_ENDING = ".txt"
+_LARGEST = 2**27  # bytes of a file
+_PATIENCE = 10.0  # seconds to wait for another writer
+
+
+def check_name(name: str) -> str:
+    """Return the name of an album in Unicode's NFC; DataError: not every system can have such a file."""
+    name = composed(name)
+    if not 0 < len(name) <= LONGEST:
+        raise DataError(f"the name of an album has 1 to {LONGEST} characters, not {len(name):,}")
+    if file_name(f"{name}{_ENDING}") != f"{name}{_ENDING}" or name.strip(" .") != name:
+        raise DataError(
+            f"{readable(name)!r} is no name for an album: give letters, digits, and signs other than"
+            ' < > : " / \\ | ? *'
+        )
+    return name
+
+
+class Albums:
+    """The albums of an index; processes and threads may change them at the same time.
+
+    Names that differ in capitals alone are one.
+    """
+
+    def __init__(self, index: str | Path) -> None:
+        self.folder = Path(index) / FOLDER
+
+    def names(self) -> list[str]:
+        """Return the names of all albums."""
+        return sorted(self._files())
+
+    def ids(self, name: str) -> list[str]:
+        """Return the ids of an album, each once, in the order in which they were added.
+
+        Raises:
+            DataError: there is no such album, or it cannot be read; or the name is none.
+        """
+        wanted, files = same_name(check_name(name)), self._files()
+        file = next((file for one, file in files.items() if same_name(one) == wanted), None)
+        if file is None:
+            known = f"albums are {', '.join(map(readable, sorted(files)))}" if files else "there is none yet"
+            raise DataError(f"there is no album {readable(name)!r}; {known}")
+        return _read(file)
+
+    def holding(self, id: str) -> list[str]:
+        """Return the names of the albums that a photo is in; those that cannot be read are passed over."""
+        found = []
+        for name, file in sorted(self._files().items()):
+            with suppress(DataError):
+                found += [name] if id in _read(file) else []
+        return found
+
+    def change(self, name: str, add: Iterable[str] = (), remove_ids: Iterable[str] = ()) -> int:
+        """Add photos to an album, which is made if there is none, and take others out; the last ends it.
+
+        Returns:
+            How many were added that were not in it.
+
+        Raises:
+            DataError: the name, or an id, cannot be that of an album; or it cannot be written.
+        """
+        name, add, gone = check_name(name), list(dict.fromkeys(add)), set(remove_ids)
+        if broken := next((id for id in add if "\n" in id or "\r" in id), None):
+            raise DataError(f"{readable(broken)!r} has an end of line in its name: no album can hold it")
+        with self._changing(name) as file:
+            before = _read(file) if file.exists() else []
+            after = [id for id in dict.fromkeys([*before, *add]) if id not in gone]
+            if not after:
+                remove(file)
+            elif after != before:
+                with atomic_write(file) as written:
+                    written.write("".join(f"{id}\n" for id in after))
+        return len(set(after) - set(before))
+
+    @contextmanager
+    def _changing(self, name: str) -> Iterator[Path]:
+        """Give the file of an album, there or not, which nobody else writes meanwhile."""
+        with writing(f"the album {readable(name)}"):
+            self.folder.mkdir(exist_ok=True)
+            try:
+                with FileLock(self.folder / ".lock", timeout=_PATIENCE):
+                    found = {same_name(one): file for one, file in self._files().items()}
+                    yield found.get(same_name(name), self.folder / f"{name}{_ENDING}")
+            except Timeout:
+                raise DataError("another process writes albums of this index: try again") from None
+
+    def _files(self) -> dict[str, Path]:
+        """Return the files of all albums by name."""
+        found: dict[str, Path] = {}
+        with suppress(OSError):
+            for file in self.folder.iterdir():
+                if file.suffix == _ENDING:
+                    with suppress(DataError):  # not an album
+                        found[check_name(file.stem)] = file
+        return found
+
+
+def _read(file: Path) -> list[str]:
+    """Return the lines of a file; an editor may have marked it, or ended lines, as Windows does."""
+    try:
+        text = read_file(file, most=_LARGEST).decode("utf-8-sig")
+    except UnreadableImage as error:
+        raise DataError(f"the album {file} cannot be read: {error.reason}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"the album {file} is not UTF-8: write it anew") from None
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return list(dict.fromkeys(filter(None, lines)))

@@ -1,0 +1,121 @@
+import threading
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import DataError
+from lexlip.retrieval.albums import LONGEST, Albums
+
+
+@pytest.fixture
+def albums(tmp_path: Path) -> Albums:
+    return Albums(tmp_path)
+
+
+def test_an_album_is_a_text_file_of_ids(albums: Albums, tmp_path: Path) -> None:
+    assert albums.names() == []
+    assert albums.change("am Meer", ["b/1.jpg", "größe 東京.jpg", "b/1.jpg"]) == 2
+    file = tmp_path / "albums" / "am Meer.txt"
+    assert file.read_bytes() == "b/1.jpg\ngröße 東京.jpg\n".encode()
+    assert albums.change("am Meer", ["a.jpg", "b/1.jpg"], ["größe 東京.jpg", "never.jpg"]) == 1
+    assert file.read_text() == "b/1.jpg\na.jpg\n"
+    assert albums.change("starred", ["a.jpg"]) == 1
+    assert albums.names() == ["am Meer", "starred"]
+    assert albums.holding("a.jpg") == ["am Meer", "starred"]
+    assert albums.holding("b/1.jpg") == ["am Meer"]
+    assert albums.change("am Meer", remove_ids=["a.jpg", "b/1.jpg"]) == 0
+    assert albums.names() == ["starred"]
+    assert not file.exists()
+
+
+def test_files_of_other_programs_are_read(albums: Albums, tmp_path: Path) -> None:
+    folder = tmp_path / "albums"
+    folder.mkdir()
+    (folder / "windows.txt").write_bytes(b"\xef\xbb\xbfa.jpg\r\n\r\nb c.jpg \r\na.jpg")
+    (folder / "notes.md").write_text("no album")
+    (folder / ".hidden.txt").write_text("no album")
+    (folder / "folder.txt").mkdir()
+    (folder / "latin.txt").write_bytes(b"gr\xf6\xdfe.jpg\n")
+    assert albums.names() == ["folder", "latin", "windows"]
+    assert albums.ids("windows") == ["a.jpg", "b c.jpg "]
+    assert albums.holding("a.jpg") == ["windows"]
+    with pytest.raises(DataError, match=r"latin\.txt is not UTF-8"):
+        albums.ids("latin")
+    with pytest.raises(DataError, match=r"folder\.txt cannot be read"):
+        albums.ids("folder")
+    with pytest.raises(DataError, match=r"latin\.txt is not UTF-8"):
+        albums.change("latin", ["a.jpg"])
+    assert (folder / "latin.txt").read_bytes() == b"gr\xf6\xdfe.jpg\n"
+
+
+def test_names_that_differ_in_capitals_alone_are_one(albums: Albums) -> None:
+    albums.change("Beach", ["a.jpg"])
+    albums.change("beach", ["b.jpg"])
+    albums.change("u\u0308ber", ["c.jpg"])
+    albums.change("\u00fcber", ["d.jpg"])
+    assert albums.names() == ["Beach", "\u00fcber"]
+    assert albums.ids("BEACH") == ["a.jpg", "b.jpg"]
+    assert albums.ids("\u00dcber") == ["c.jpg", "d.jpg"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a/b", "..", ".a", "a.", " a", "a\\b", "a\nb", "a\u202eb", "con", "a:b", "\ud800"]
+)
+def test_what_is_no_name_is_refused(albums: Albums, name: str) -> None:
+    for ask in (lambda: albums.change(name, ["a.jpg"]), lambda: albums.ids(name)):
+        with pytest.raises(DataError, match=r"no name for an album|has 1 to 48 characters"):
+            ask()
+    assert not albums.folder.exists()
+
+
+def test_a_name_is_not_too_long(albums: Albums) -> None:
+    for letter in "a東🐕":
+        albums.change(letter * LONGEST, ["a.jpg"])
+        with pytest.raises(DataError, match="1 to 48 characters, not 49"):
+            albums.change(letter * (LONGEST + 1), ["a.jpg"])
+    assert len(albums.names()) == 3
+
+
+def test_an_id_with_an_end_of_line_is_refused(albums: Albums) -> None:
+    for id in ("two\nlines.jpg", "two\rlines.jpg"):
+        with pytest.raises(DataError, match="has an end of line in its name: no album can hold it"):
+            albums.change("some", ["a.jpg", id])
+    albums.change("some", ["form\x0cfeed.jpg", "line\u2028separator.jpg"])
+    assert albums.ids("some") == ["form\x0cfeed.jpg", "line\u2028separator.jpg"]
+
+
+def test_an_album_that_is_not_there(albums: Albums) -> None:
+    with pytest.raises(DataError, match="there is no album 'beahc'; there is none yet"):
+        albums.ids("beahc")
+    albums.change("beach", ["a.jpg"])
+    with pytest.raises(DataError, match="there is no album 'beahc'; albums are beach"):
+        albums.ids("beahc")
+    assert albums.change("other", remove_ids=["a.jpg"]) == 0
+    assert albums.names() == ["beach"]
+
+
+def test_many_write_at_once(tmp_path: Path) -> None:
+    def add(number: int) -> None:
+        for photo in range(5):
+            Albums(tmp_path).change("all", [f"{number}-{photo}.jpg"])
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(Albums(tmp_path).ids("all")) == 30
+
+
+def test_what_cannot_be_written_leaves_the_album(albums: Albums, monkeypatch: pytest.MonkeyPatch) -> None:
+    albums.change("some", ["a.jpg"])
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("anserini_bridge.storage.os.fsync", full)
+        with pytest.raises(DataError, match="cannot write the album some: No space left on device"):
+            albums.change("some", ["b.jpg"])
+    assert albums.ids("some") == ["a.jpg"]
+    assert albums.names() == ["some"]

@@ -77,11 +77,8 @@ class Filters:
 
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""
-        words, given = (
-            words_of(self.caption or ""),
-            (self.after, self.before, self.near, self.within, self.album),
-        )
-        return any(given) or bool(self.below or words) or self.listed is not None
+        given = self.after, self.before, self.below, self.near, self.within, self.album
+        return any(given) or bool(words_of(self.caption or "")) or self.listed is not None
 
     @cached_property
     def circle(self) -> Circle | None:

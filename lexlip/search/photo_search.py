@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
-    from lexlip.retrieval.filters import FROM_WHERE, Filters
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
     from lexlip.search.rerank import Reranker

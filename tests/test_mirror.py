@@ -57,6 +57,7 @@ THEMES = {
             "photo",
             "real",
             "search",
+            "select",
             "states",
             "timeline",
         ),

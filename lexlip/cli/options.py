@@ -18,15 +18,8 @@ FIRST_STAGES = (
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.hybrid.Fusion`
-FILTERS = (
-    "after",
-    "before",
-    "folder",
-    "caption",
-    "near",
-    "within",
-    "album",
-)  # see `lexlip.retrieval.filters`
+FILTERS = ("after", "before", "folder", "caption", "near", "within", "album")
+"""See `lexlip.retrieval.filters.Filters`."""
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]

@@ -10,13 +10,14 @@ const NOTHING = {
 	before: "",
 	folder: "",
 	caption: "",
+	album: "",
 	sort: "match",
 	month: "", // without a question: the photos from this month on, "2019-07"
 	photo: "", // the key of the photo that is shown large
 };
 const TEXTS = Object.keys(NOTHING).filter((name) => name !== "adjust");
 
-export const FILTERS = { after: "", before: "", folder: "", caption: "" };
+export const FILTERS = { after: "", before: "", folder: "", caption: "", album: "" };
 
 export function readAddress(search) {
 	const given = new URLSearchParams(search);

@@ -10,6 +10,7 @@ import { PhotoView } from "./photo.js";
 import { isRemembered, remember } from "./remembered.js";
 import { Results } from "./results.js";
 import { SearchBar } from "./search_bar.js";
+import { Selection, SelectionBar } from "./select.js";
 import { Lines, NoHits, Welcome } from "./states.js";
 import { Listing, Newer, Timeline, monthName } from "./timeline.js";
 
@@ -31,6 +32,7 @@ class App extends Component {
 	bar = createRef();
 	grid = createRef();
 	strip = createRef();
+	selection = new Selection(() => this.setState({ selected: this.selection.size }));
 	kept = new Map(); // by identity of the query: Results
 	state = {
 		query: readAddress(location.search),
@@ -41,7 +43,9 @@ class App extends Component {
 		said: "",
 		status: null,
 		facets: null,
+		albums: null, // {writable, albums}
 		telling: [],
+		selected: 0,
 		names: isRemembered(NAMES), // whether they stand under the photos
 		dropping: false,
 	};
@@ -234,8 +238,9 @@ class App extends Component {
 	}
 
 	async start() {
-		const facets = await get("facets").catch(() => null);
+		const [facets, albums] = await Promise.all(["facets", "albums"].map((what) => get(what).catch(() => null)));
 		if (facets) this.setState({ facets });
+		if (albums) this.setState({ albums });
 	}
 
 	async tell(signal) {
@@ -266,6 +271,19 @@ class App extends Component {
 		this.kept.clear();
 		this.setState({ snapshot: this.state.status?.snapshot, stale: false, problem: "" });
 		this.search();
+	};
+
+	/** An album was changed: what it showed is asked for again. */
+	albums = (albums, name) => {
+		this.setState({ albums });
+		for (const [identity, { query }] of this.kept) if (query.album === name) this.kept.delete(identity);
+		if (this.state.query.album === name) this.search(scrollY);
+	};
+
+	unselect = () => {
+		this.selection.clear();
+		const { current } = this.grid;
+		if (current?.kept !== undefined) current.show(current.kept);
 	};
 
 	dragged = (event) => {
@@ -327,6 +345,8 @@ class App extends Component {
 			likeAddress=${writeAddress(like)}
 			onLike=${(event) => this.follow(event, like)}
 			onFollow=${this.follow}
+			starring=${this.state.albums?.writable}
+			onAlbums=${this.albums}
 			onStep=${this.step}
 			onClose=${this.close}
 			onProblem=${(error) => error instanceof Gone && this.failed(error)}
@@ -377,7 +397,8 @@ class App extends Component {
 	}
 
 	filters(query, ordered) {
-		return html`<${Filters} query=${query} facets=${this.state.facets} found=${this.state.said} ordered=${ordered}
+		return html`<${Filters} query=${query} facets=${this.state.facets}
+			albums=${this.state.albums?.albums} found=${this.state.said} ordered=${ordered}
 			names=${this.state.names} onNames=${this.name}
 			onChange=${(change) => this.go({ ...query, ...change })} />`;
 	}
@@ -391,7 +412,7 @@ class App extends Component {
 				onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
 				onHome=${() => this.go(asked(query, FILTERS))} />`;
 		return html`<${Grid} self=${this.grid} results=${results} length=${results.length} names=${this.state.names}
-			addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more}
+			selection=${this.selection} addressOf=${(key) => writeAddress({ ...query, photo: key })} onOpen=${this.open} onEnd=${this.more}
 			onSeen=${(index) => this.strip.current?.show(results.monthAt(index))} />`;
 	}
 
@@ -414,7 +435,13 @@ class App extends Component {
 		`;
 	}
 
-	render(_, { query, waiting, gone, problem, status, snapshot, stale, said, dropping }) {
+	chosen(query, status, results) {
+		return html`<${SelectionBar} selection=${this.selection} size=${this.selection.size}
+			most=${status?.limits.download_photos ?? Infinity} albums=${this.state.albums} album=${query.album}
+			onAll=${() => this.selection.all(results, this.more)} onClear=${this.unselect} onAlbums=${this.albums} />`;
+	}
+
+	render(_, { query, results, waiting, gone, problem, status, snapshot, stale, said, selected, dropping }) {
 		const changed = stale || Boolean(status && snapshot !== undefined && status.snapshot !== snapshot);
 		return html`
 			<header>
@@ -429,6 +456,7 @@ class App extends Component {
 				${this.body()}
 			</main>
 			<p class="hidden" aria-live="polite">${said}</p>
+			${selected > 0 && this.chosen(query, status, results)}
 			${query.photo && this.photo()}
 			${dropping && html`<div class="drop" aria-hidden="true"><p>Drop the picture: search with it</p></div>`}
 		`;

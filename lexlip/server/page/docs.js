@@ -124,7 +124,12 @@ function examples({ method, path, parameters = [], requestBody, responses }, kno
 	const command = ["curl", ...(isFile ? ["-o", file] : []), quoted(url.href)];
 	const bodies = Object.entries(requestBody?.content ?? {}).map(([type, { schema }]) =>
 		type === "application/json"
-			? ["-H", quoted(`Content-Type: ${type}`), "-d", quoted(JSON.stringify(schema.examples[0]).replace("KEY", known.key))]
+			? [
+					"-H",
+					quoted(`Content-Type: ${type}`),
+					"-d",
+					quoted(JSON.stringify(schema.examples[0]).replace("KEY", known.key)),
+				]
 			: ["-H", quoted(`Content-Type: ${type.replace("*", "jpeg")}`), "--data-binary", "@photo.jpg"],
 	);
 	return (method === "get" ? [[]] : bodies).map((body) => [...command, ...body].join(" "));

@@ -1,4 +1,4 @@
-// What narrows and orders the hits: dates, folder, captions' words.
+// What narrows and orders the hits: dates, folder, captions' words, album.
 import { Component, html } from "./html.js";
 import { Folders } from "./folders.js";
 import { Menu } from "./menu.js";
@@ -80,7 +80,7 @@ const ORDERS = [
 ];
 
 /** The line between the chips and the photos. */
-export function Filters({ query, facets, found, ordered, names, onNames, onChange }) {
+export function Filters({ query, facets, albums, found, ordered, names, onNames, onChange }) {
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
@@ -99,6 +99,7 @@ export function Filters({ query, facets, found, ordered, names, onNames, onChang
 				placeholder="captions" autocomplete="off" value=${query.caption}
 				onChange=${(event) => onChange({ caption: event.target.value.trim() })} />`
 			}
+			${albums?.length > 0 && choice("album", query.album, [["", "all albums"], ...albums.map(({ name }) => [name, name])], onChange)}
 			<button class=${`filter toggle ${names ? "active" : ""}`} aria-pressed=${names}
 				title="file name and date under each photo" onClick=${() => onNames(!names)}>names</button>
 		</div>

@@ -2,6 +2,7 @@
 import { Component, createRef, html, quoted } from "./html.js";
 import { Rows, shape } from "./rows.js";
 import { thumbnail } from "./api.js";
+import { tick } from "./select.js";
 
 const NEAR = 1.2; // screens above and below that are in the document
 const FAST = 6; // pixels a millisecond: pictures that only fly by are not fetched
@@ -146,8 +147,9 @@ export class Grid extends Component {
 		if (!row) return;
 		const top = this.root.current.getBoundingClientRect().top + row.top;
 		const bars = covered();
+		const bottom = innerHeight - (document.querySelector(".selected")?.offsetHeight ?? 0);
 		if (top < bars + 8) scrollBy(0, top - bars - 8);
-		else if (top + row.height > innerHeight) scrollBy(0, top + row.height - innerHeight + 8);
+		else if (top + row.height > bottom) scrollBy(0, top + row.height - bottom + 8);
 		if (!focus) return;
 		this.focusOn = index;
 		this.kept = index;
@@ -155,9 +157,14 @@ export class Grid extends Component {
 	}
 
 	keys = (event) => {
-		if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+		if (event.ctrlKey || event.metaKey || event.altKey) return;
 		const index = Number(event.target.dataset?.index ?? NaN);
 		if (Number.isNaN(index)) return;
+		const { selection, results } = this.props;
+		if (event.key === " " && !event.shiftKey) {
+			event.preventDefault();
+			return selection.toggle(results, index);
+		}
 		const next = {
 			ArrowRight: () => index + 1,
 			ArrowLeft: () => index - 1,
@@ -166,7 +173,9 @@ export class Grid extends Component {
 		}[event.key]?.();
 		if (next === undefined) return;
 		event.preventDefault();
-		if (next >= 0 && next < this.rows.start) this.show(next);
+		if (next < 0 || next >= this.rows.start) return;
+		if (event.shiftKey) selection.extend(results, index, next);
+		this.show(next);
 	};
 
 	beside(index, step) {
@@ -191,7 +200,7 @@ export class Grid extends Component {
 	}
 
 	hit(index, row, box) {
-		const { results, addressOf, onOpen } = this.props;
+		const { results, selection, addressOf, onOpen } = this.props;
 		const hit = results.hit(index);
 		const key = results.keys[index];
 		const words = shares(hit);
@@ -202,8 +211,9 @@ export class Grid extends Component {
 		const [left, width] = [`${box.left}px`, `${box.width}px`];
 		const place = { top: `${row.top}px`, left, width, height: `${row.height + this.rows.under}px` };
 		const below = results.cut !== null && results.cut <= index;
+		const selected = selection.has(key);
 		return html`
-			<li key=${key} style=${place} class=${below ? "hit below" : "hit"}>
+			<li key=${key} style=${place} class=${["hit", below && "below", selected && "chosen"].filter(Boolean).join(" ")}>
 				<a
 					style=${{ height: `${row.height}px` }}
 					href=${addressOf(key)}
@@ -226,6 +236,7 @@ export class Grid extends Component {
 						${!words.length && html`<span><bdi>${nameOf(hit.id)}</bdi></span>`}
 					</span>
 				</a>
+				${tick(selected, nameOf(hit.id))}
 				${this.props.names && named(hit)}
 			</li>
 		`;
@@ -250,7 +261,7 @@ export class Grid extends Component {
 		`;
 	}
 
-	render({ results }, { width, first, last }) {
+	render({ results, selection }, { width, first, last }) {
 		if (!width) return html`<ul class="grid" ref=${this.root}></ul>`;
 		this.lay();
 		const { rows } = this.rows;
@@ -272,8 +283,8 @@ export class Grid extends Component {
 		const from = (index) => lines.filter((line) => line.index <= index).length;
 		const part = (place) => items.filter(([index]) => from(index) === place).map((item) => this.hit(...item));
 		return html`
-			<ul class="grid" ref=${this.root} style=${{ height: `${this.rows.height}px` }} aria-label="photos"
-				onKeyDown=${this.keys}>
+			<ul class=${selection.size ? "grid selecting" : "grid"} ref=${this.root} style=${{ height: `${this.rows.height}px` }}
+				aria-label="photos" onKeyDown=${this.keys} ...${selection.listeners(results)}>
 				${part(0)}
 				${lines.map((line, place) => [this.line(line), part(place + 1)])}
 			</ul>

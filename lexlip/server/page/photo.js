@@ -2,8 +2,10 @@
 import { Component, createRef, html } from "./html.js";
 import { Cloud } from "./cloud.js";
 import { asked, writeAddress } from "./address.js";
-import { get, original, thumbnail } from "./api.js";
+import { get, original, post, thumbnail } from "./api.js";
+import { copy } from "./clipboard.js";
 import { folded, isGiven } from "./results.js";
+import { STARRED } from "./select.js";
 import { paintPlaces, placeOf, strongest, wordsAt } from "./heat.js";
 
 const SHOWN_BY_BROWSERS = /\.(p?jpe?g|jpe|pjp|jfif?|jif|mpo|insp|a?png|webp|gif|bmp|avifs?)$/i;
@@ -41,16 +43,6 @@ function linesFound({ text }, hit) {
 			.split(/[^\p{L}\p{N}\p{M}]+/u)
 			.some((word) => words.has(word));
 	return [...text.keys()].filter((number) => has(text[number]));
-}
-
-async function copy(text, node) {
-	try {
-		await navigator.clipboard.writeText(text);
-		return true;
-	} catch {
-		getSelection().selectAllChildren(node); // only pages of this machine or over https may write to the clipboard
-		return document.execCommand("copy");
-	}
 }
 
 export class PhotoView extends Component {
@@ -313,7 +305,7 @@ export class PhotoView extends Component {
 			<a href=${writeAddress(near)} onClick=${(event) => onFollow(event, near)}>near here</a>`;
 	}
 
-	facts({ path, camera, captions, keywords, text, latitude, longitude, place }) {
+	facts({ path, camera, captions, keywords, albums, text, latitude, longitude, place }) {
 		const fact = (name, value) => value && html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`;
 		return html`
 			<dl>
@@ -325,6 +317,7 @@ export class PhotoView extends Component {
 					)
 				}
 				${fact("keywords", keywords.join(", "))}
+				${fact("albums", albums.join(", "))}
 				${
 					text.length > 0 &&
 					fact(
@@ -373,6 +366,7 @@ export class PhotoView extends Component {
 							<a class="button" href=${likeAddress} onClick=${onLike}>similar photos</a>
 							<button onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>
 							<a class="button" href=${original(photoKey)} target="_blank" rel="noopener">open original</a>
+							${this.props.starring && this.star(photo)}
 						</p>
 						${this.score(photo)} ${this.facts(photo)}
 					`
@@ -380,6 +374,22 @@ export class PhotoView extends Component {
 				</aside>
 			</dialog>
 		`;
+	}
+
+	star({ key, albums }) {
+		const starred = albums.includes(STARRED);
+		const change = async () => {
+			try {
+				const found = await post(`albums/${STARRED}`, { [starred ? "remove" : "add"]: [key] }, this.abort.signal);
+				const others = albums.filter((name) => name !== STARRED);
+				if (this.state.photo?.key === key)
+					this.setState(({ photo }) => ({ photo: { ...photo, albums: starred ? others : [...others, STARRED] } }));
+				this.props.onAlbums(found, STARRED);
+			} catch (error) {
+				if (error.name !== "AbortError") this.setState({ note: error.message });
+			}
+		};
+		return html`<button aria-pressed=${starred} onClick=${change}>${starred ? "★ starred" : "☆ star"}</button>`;
 	}
 
 	/** Heaviest first; the same array until there is another photo. */

@@ -64,9 +64,9 @@ export class Results {
 	}
 
 	ask(k, signal) {
-		const { q, adjust, like, terms, after, before, folder, caption, sort } = this.query;
+		const { q, adjust, like, terms, after, before, folder, caption, album, sort } = this.query;
 		const cursor = this.cursor ?? "";
-		const how = { k, cursor, after, before, folder, caption, sort };
+		const how = { k, cursor, after, before, folder, caption, album, sort };
 		if (adjust.length || !this.picture) {
 			if (!like && !terms) return get("search", q ? { q, adjust, ...how } : { q: adjust.join(" "), ...how }, signal);
 			const body = Object.fromEntries(Object.entries(how).filter(([, value]) => value));
@@ -97,6 +97,7 @@ export class Results {
 				words: Object.entries(hit.words ?? {}),
 				taken: hit.taken,
 				date: hit.date,
+				path: hit.path,
 			});
 		}
 		if (hits.length) this.pages.push({ start, end: start + hits.length, hits: light, packed: null });
@@ -112,7 +113,7 @@ export class Results {
 		return this.keys.length;
 	}
 
-	/** {id, version, score, words: [[word, share]], taken, date} of a hit, from 0. */
+	/** {id, version, score, words: [[word, share]], taken, date, path} of a hit, from 0. */
 	hit(index) {
 		const at = this.pages.findIndex((page) => index < page.end);
 		const page = this.pages[at];

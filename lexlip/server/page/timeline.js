@@ -29,8 +29,8 @@ export class Listing extends Results {
 	}
 
 	async ask(k, signal) {
-		const { after, before, folder, caption, month } = this.query;
-		const filters = { after, before, folder, caption };
+		const { after, before, folder, caption, album, month } = this.query;
+		const filters = { after, before, folder, caption, album };
 		if (!this.timeline) {
 			this.timeline = await get("timeline", filters, signal);
 			this.months = monthsOf(this.timeline);

@@ -88,6 +88,10 @@ class Collection:
     """Whether sentences do not look like English."""
     unmet: str = ""
     """Why an answer without hits has none."""
+    albums_of: dict[str, list[str]] = field(default_factory=dict)
+    """By album the ids of its photos."""
+    writable: bool = True
+    """Whether albums can be changed."""
     snapshot: str = "1"
     last: tuple = (None, [])
     asked: list[str] = field(default_factory=list)
@@ -192,8 +196,9 @@ class Collection:
 
     def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
         """Score, place and words of all hits; those of the last question are kept for its further pages."""
-        names = ("after", "before", "folder", "caption", "sort")
-        question = terms, without, [given.get(name) for name in names], self.cut, self.snapshot
+        names = ("after", "before", "folder", "caption", "album", "sort")
+        asked = [given.get(name) for name in names], list(self.albums_of.get(given.get("album", ""), []))
+        question = terms, without, asked, self.cut, self.snapshot
         if self.last[0] != question:
             self.last = question, self.find(terms, without, given)
         return self.last[1]
@@ -224,6 +229,7 @@ class Collection:
             (not after or taken >= after)
             and (not before or ("" < taken[: len(before)] <= before))
             and (not folder or photo.id.startswith(f"{folder}/"))
+            and (not (album := given.get("album")) or photo.id in self.albums_of[album])
             and all(word in text for word in (given.get("caption") or "").lower().split())
         )
 
@@ -235,6 +241,20 @@ class Collection:
             **{"probability": None, "key": key_of(photo.id), "width": photo.width, "height": photo.height},
             **{"taken": photo.taken, "version": "1", "duplicates": []},
         }
+
+    def albums(self) -> dict[str, Any]:
+        listed = [{"name": name, "photos": len(ids)} for name, ids in sorted(self.albums_of.items())]
+        return {"writable": self.writable, "albums": listed}
+
+    def change_album(self, name: str, add: list[str], remove: list[str]) -> dict[str, Any]:
+        if "/" in name or ":" in name:
+            raise Problem(400, f"{name!r} is no name for an album")
+        before, gone = self.albums_of.get(name, []), set(map(id_of, remove))
+        ids = [id for id in dict.fromkeys([*before, *map(id_of, add)]) if id not in gone]
+        self.albums_of = {**self.albums_of, name: ids}
+        if not ids:
+            del self.albums_of[name]
+        return self.albums()
 
     def by_date(self, asked: Narrowed) -> list[Photo]:
         """All photos that are meant, newest first; those without a date last."""
@@ -291,6 +311,7 @@ class Collection:
             **dict(zip(("latitude", "longitude"), photo.place or (None, None), strict=True)),
             **{"place": "Lyon, France" if photo.place else None},
             **{"text_places": photo.text_places, "version": "1"},
+            "albums": [name for name, ids in self.albums_of.items() if photo.id in ids],
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
 

@@ -146,8 +146,7 @@ export class SelectionBar extends Component {
 	}
 
 	keys = (event) => {
-		if (event.key !== "Escape" || event.defaultPrevented || event.target.closest?.("dialog, input, select"))
-			return;
+		if (event.key !== "Escape" || event.defaultPrevented || event.target.closest?.("dialog, input, select")) return;
 		this.props.selection.clear();
 	};
 

@@ -38,6 +38,7 @@ _XMP_DATES = (
     "{http://ns.adobe.com/photoshop/1.0/}DateCreated",
     "{http://ns.adobe.com/xap/1.0/}CreateDate",
 )
+_OF_INTEREST = (_DC, _OWN, f"{_XMP_EXIF}GPSL", *_XMP_DATES)  # beginnings of elements
 _DATE = re.compile(
     r"(\d{4})[ :/.-]+(\d\d?)[ :/.-]+(\d\d?)(?!\d)(?:[ T]+(\d\d?)[ :.]+(\d\d?)(?:[ :.]+(\d\d?))?)?", re.ASCII
 )
@@ -99,10 +100,7 @@ def _exif(image: Image.Image) -> Embedded:
 def _exif_place(exif: Image.Exif) -> tuple[float, float] | None:
     try:
         tags = exif.get_ifd(_GPS)
-        north, east = (
-            _degrees(tags[part + 1], _text(tags[part])) for part in (_LATITUDE_REF, _LONGITUDE_REF)
-        )
-        return _place(north, east)
+        return _place(*(_degrees(tags[of + 1], _text(tags[of])) for of in (_LATITUDE_REF, _LONGITUDE_REF)))
     except Exception:  # the rest of EXIF counts all the same
         return None
 
@@ -146,9 +144,7 @@ def _xmp(packet: object) -> Embedded:
     for element in root.iter():
         for name, value in element.attrib.items():
             found.setdefault(name, []).append(value)
-        if isinstance(element.tag, str) and element.tag.startswith(
-            (_DC, _OWN, f"{_XMP_EXIF}GPSL", *_XMP_DATES)
-        ):
+        if isinstance(element.tag, str) and element.tag.startswith(_OF_INTEREST):
             found.setdefault(element.tag, []).extend(_values(element))
     taken = next((date for name in _XMP_DATES for date in map(_date, found.get(name, ())) if date), None)
     captions, keywords = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import sys
 import tempfile
@@ -25,7 +24,7 @@ _QUALITY = 95  # of the JPEG of a developed picture
 _ORIENTATIONS = "12435867"  # EXIF's, by LibRaw's bits: mirrored, upside down, on its side
 _ORIENTATION, _EXIF_FOLDER, _XMP = 0x0112, 0x8769, 0x02BC
 _MAKE, _MODEL, _XP_KEYWORDS, _TAKEN, _DIGITIZED = 0x010F, 0x0110, 0x9C9E, 0x9003, 0x9004
-_GPS_FOLDER, _COORDINATES = 0x8825, (1, 2, 3, 4)
+_GPS_FOLDER, _LATITUDE, _LONGITUDE = 0x8825, 2, 4  # before each is its side
 
 
 def main() -> None:
@@ -187,9 +186,10 @@ def _merged(told: list[Image.Exif]) -> Image.Exif:
                         inner.setdefault(tag, folder[tag])
         with suppress(Exception):
             gps = tags.get_ifd(_GPS_FOLDER) or tags
-            known = {tag: gps[tag] for tag in _COORDINATES}
-            if _GPS_FOLDER not in exif and all(map(math.isfinite, (*known[2], *known[4]))):
-                exif[_GPS_FOLDER] = known
+            angles = [tuple(map(float, gps[tag])) for tag in (_LATITUDE, _LONGITUDE)]
+            if _GPS_FOLDER not in exif and all(0 <= part <= 180 for angle in angles for part in angle):
+                sides = {tag - 1: str(gps[tag - 1]) for tag in (_LATITUDE, _LONGITUDE)}
+                exif[_GPS_FOLDER] = {**sides, _LATITUDE: angles[0], _LONGITUDE: angles[1]}
     exif[_EXIF_FOLDER] = inner
     return exif
 

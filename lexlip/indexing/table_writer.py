@@ -24,6 +24,7 @@ from lexlip.retrieval.plain_tables import (
     HAS_PLACES,
     HAS_STATES,
     INDEX_OF_PLACES,
+    OF_FORMAT_2,
     ROOT_COLUMNS,
     SCHEMA,
     TEXT_COLUMNS,
@@ -102,15 +103,17 @@ class TableWriter:
         if not self._connection.execute(HAS_STATES).fetchone():
             self._connection.execute("ALTER TABLE photos ADD COLUMN state TEXT NOT NULL DEFAULT ''")
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version < FORMAT:
+        if version == 1:
             for table in ("photos", "roots"):
                 self._connection.execute(f"ALTER TABLE {table} ADD COLUMN sum INTEGER")
-            self._connection.execute(f"PRAGMA user_version = {FORMAT}")
         if not self._connection.execute(HAS_PLACES).fetchone():
             for name in ("latitude", "longitude"):
                 self._connection.execute(f"ALTER TABLE photos ADD COLUMN {name} REAL")
-            self._connection.execute("UPDATE photos SET sum = NULL")  # which is of these columns, too
+            self._connection.create_function("row_sum", len(OF_FORMAT_2), row_sum)
+            was = f"row_sum({', '.join(OF_FORMAT_2)})"  # a damaged row keeps its checksum, which stays wrong
+            self._connection.execute(f"UPDATE photos SET sum = NULL WHERE sum = {was}")
             self._connection.execute(INDEX_OF_PLACES)
+        self._connection.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _add_sums(self, table: str, columns: Sequence[str]) -> None:
         """Give a checksum to the rows that were written; those of before keep theirs."""

@@ -1,4 +1,4 @@
-"""Which photos of an index a search shows: by date, folder, captions, place, album; and near-duplicates."""
+"""Which photos of an index a search shows, by date, folder and so on; and near-duplicates as one."""
 
 from __future__ import annotations
 
@@ -77,16 +77,8 @@ class Filters:
 
     def __bool__(self) -> bool:
         """Return whether anything is filtered."""
-        return bool(
-            self.after
-            or self.before
-            or self.below
-            or self.near
-            or self.within
-            or words_of(self.caption or "")
-            or self.album
-            or self.listed is not None
-        )
+        given = self.after, self.before, self.below, self.near, self.within, self.album
+        return any(given) or bool(words_of(self.caption or "")) or self.listed is not None
 
     @cached_property
     def circle(self) -> Circle | None:

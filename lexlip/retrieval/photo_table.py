@@ -170,10 +170,10 @@ class PhotoTable(GivenWordsTable):
         if self._size <= _SMALL:
             self._check()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version not in (1, FORMAT):
+        if version not in range(1, FORMAT + 1):
             self.close()
             raise CorruptIndex(f"{file} has format {version}, not {FORMAT}: build the index again")
-        self._has_sums = version == FORMAT
+        self._has_sums = version > 1
         there = {name for (name,) in self._rows("SELECT name FROM pragma_table_info('photos')")}
         self._columns = [name for name in COLUMNS if name in there or name not in NEW_COLUMNS]
         folder = index.resolve()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-FORMAT = 2  # of the table; in 1, of older versions, rows have no checksums
+FORMAT = 3  # of the table; of older versions: in 1 rows have no checksums, in 2 no places
 
 INDEX_OF_PLACES = "CREATE INDEX photos_latitude ON photos (latitude) WHERE latitude IS NOT NULL"
 SCHEMA = f"""
@@ -65,6 +65,7 @@ COLUMNS = (
     *("size", "width", "height", "taken", "camera", "embedded", "keywords", "digest", "fingerprint"),
     *("words", "state", "latitude", "longitude"),
 )
+OF_FORMAT_2 = COLUMNS[:-2]
 NEW_COLUMNS = ("state", "latitude", "longitude")  # older tables lack them
 _TEXT, _NUMBER, _DEGREES = str | None, int | None, float | None
 TYPES: dict[str, Any] = {

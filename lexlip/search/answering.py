@@ -41,7 +41,7 @@ MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 LEAST_NAMED = 0.6  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words; docs/notes/2026-11-28-one-box.md has the figures
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
-REORDERED = 100  # hits that are sorted by date if the answer has no cut
+REORDERED = 100  # hits that are put into another order if the answer has no cut
 
 
 class How(TypedDict, total=False):

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
-    from lexlip.retrieval.filters import FROM_WHERE, Filters
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
     from lexlip.search.rerank import Reranker
@@ -326,12 +325,18 @@ class PhotoSearch:
                 too old to list its photos.
         """
         with self._state(cursor) as state:
-            return page_by_date(state, k, self._with_album(filters), cursor, order)
+            return page_by_date(state, k, self._filled(filters) or None, cursor, order)
 
     def timeline(self, filters: Filters | None = None) -> Timeline:
         """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
         with self._state() as state:
-            return months_of(state, self._with_album(filters))
+            return months_of(state, self._filled(filters) or None)
+
+    def _filled(self, filters: Filters | None) -> Filters | None:
+        """Return filters with the photos of their album."""
+        if filters is None or not filters.album:
+            return filters
+        return replace(filters, listed=tuple(self.albums.ids(filters.album)))
 
     # ---- what an index knows ----
 
@@ -420,24 +425,17 @@ class PhotoSearch:
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
 
-    def _with_album(self, filters: Filters | None) -> Filters | None:
-        """Return filters with the ids of their album, if they name one; None: nothing is filtered."""
-        if filters and filters.album:
-            return replace(filters, listed=tuple(self.albums.ids(filters.album)))
-        return filters or None
-
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
-        filters = self._with_album(how.get("filters")) or Filters()
+        filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
-        if filters:
-            how = {**how, "filters": filters}
         if how.get("sort") == "place" and not filters.near:
             raise DataError(FROM_WHERE)
+        how = {**how, "filters": filters or None}
         end = first_of_page(state, asked, how).first + k
         started = time.perf_counter()
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)

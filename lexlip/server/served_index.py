@@ -390,8 +390,9 @@ def _json(function: Callable[[], Any]) -> Response:
 
 
 def _filters(asked: Narrowed) -> Filters:
-    place = asked.near, asked.within
-    return Filters(asked.after, asked.before, asked.folder, asked.caption, *place, asked.album)
+    return Filters(
+        asked.after, asked.before, asked.folder, asked.caption, asked.near, asked.within, asked.album
+    )
 
 
 def _id_of(key: str) -> str:

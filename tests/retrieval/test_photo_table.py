@@ -208,6 +208,8 @@ def test_a_table_of_an_older_version_knows_no_places(
             older.execute(f"ALTER TABLE photos DROP COLUMN {column}")
         older.create_function("row_sum", len(COLUMNS) - 2, row_sum)
         older.execute(f"UPDATE photos SET sum = row_sum({', '.join(COLUMNS[:-2])})")
+        older.execute("UPDATE photos SET width = 7 WHERE id = ?", [source.items[1].id])
+        older.execute("PRAGMA user_version = 2")
         older.commit()
     with open_photos(index, header(file.name)) as made:
         assert made.select(Filters(near="48,11.5")) == []
@@ -217,6 +219,9 @@ def test_a_table_of_an_older_version_knows_no_places(
         writer.add([(0, Facts(place=(48.0, 11.5)))])
     with open_photos(index, header(writer.name)) as made:
         assert made.select(Filters(near="48,11.5")) == [source.items[0].id]
+        assert made.get([source.items[2].id]) != [None]
+        with pytest.raises(CorruptIndex, match="not as it was written"):  # the damage of before stays known
+            made.get([source.items[1].id])
 
 
 def test_a_place_that_is_damaged(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:

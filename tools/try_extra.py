@@ -192,7 +192,8 @@ def bench() -> None:
 
 
 TRIES: dict[str, Callable[[], None]] = {
-    task.__name__: task for task in (lean, mcp, draw, raw, ocr, ray, anserini, train, dense, mteb, bench)
+    task.__name__: task
+    for task in (lean, mcp, draw, raw, jxl, ocr, places, ray, anserini, train, dense, mteb, bench)
 }
 """By extra what is tried; those with torch, which take long to install, are last."""
 

@@ -22,6 +22,7 @@ from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
+from lexlip.words.plain_text import readable
 
 TIMEOUT = 30  # seconds without a byte
 LARGEST_ANSWER = 2**26  # bytes of an answer
@@ -198,7 +199,8 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
 
     Args:
         address: see `Server.of`.
-        sentence: with marks, as in `lexlip search`; none may leave words out, and negations are text.
+        sentence: with marks, as in `lexlip search`; none may leave words out or name a field, and negations
+            are text.
         queries: of the model that made the documents.
         topk: words that the query keeps; None keeps all.
 
@@ -209,6 +211,9 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
     server, query = Server.of(address), parse_query(sentence, negations=False)
     if query.without:
         raise ConfigError(f"--server leaves no words out, such as -{query.without[0]}: ask without it")
+    if query.narrowed:
+        field, value = query.narrowed[0]
+        raise ConfigError(f"--server looks at no photo's {field}: ask without {field}:{readable(value)}")
     clock = time.perf_counter()
     vector = quantize(queries.encode_query(query, topk))
     weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))

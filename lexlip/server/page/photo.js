@@ -45,21 +45,23 @@ function linesFound({ text }, hit) {
 	return [...text.keys()].filter((number) => has(text[number]));
 }
 
+const NOTHING = {
+	photo: null,
+	why: null,
+	places: null,
+	word: null,
+	pinned: null,
+	line: null, // of its text, by number
+	names: [],
+	note: "",
+	sharp: "",
+}; // is known yet of the photo that is shown
+
 export class PhotoView extends Component {
 	dialog = createRef();
 	canvas = createRef();
 	path = createRef();
-	state = {
-		photo: null,
-		why: null,
-		places: null,
-		word: null,
-		pinned: null,
-		line: null,
-		names: [],
-		note: "",
-		sharp: "",
-	};
+	state = NOTHING;
 
 	componentDidMount() {
 		this.dialog.current.showModal();
@@ -84,17 +86,7 @@ export class PhotoView extends Component {
 		this.abort = new AbortController();
 		const { signal } = this.abort;
 		this.asking = null;
-		this.setState({
-			photo: null,
-			why: null,
-			places: null,
-			word: null,
-			pinned: null,
-			line: null,
-			names: [],
-			note: "",
-			sharp: "",
-		});
+		this.setState(NOTHING);
 		try {
 			const photo = await get(`photos/${photoKey}`, {}, signal);
 			this.setState({ photo });

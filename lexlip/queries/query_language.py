@@ -292,11 +292,14 @@ def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str
     import numpy as np  # not needed to read a query
 
     word = word.lower()
-    if len(word) < SHORTEST or not counts:
+    if len(word) < SHORTEST:
         return []
-    known = list(counts)
+    most = max(1, len(word) // LETTERS)
+    known = [other for other in counts if abs(len(other) - len(word)) <= most]
+    if not known:
+        return []
     edits = edit_distances(word, known)
-    near = np.flatnonzero(edits <= max(1, len(word) // LETTERS))
+    near = np.flatnonzero(edits <= most)
     order = sorted(near.tolist(), key=lambda n: (edits[n], -counts[known[n]], known[n]))
     return [known[n] for n in order[:number]]
 

@@ -94,6 +94,9 @@ def find_place(name: str) -> Town:
         DataError: there is no such place, or the table cannot be written or read.
     """
     key, *regions = map(_key, name.split(","))
+    none = f"no place is called {readable(name)!r}"
+    if not key:
+        raise DataError(f"{none}: give a name, or latitude and longitude, as in 48.1,11.6")
     with _opened() as table:
         whole = [state for (state,) in table.execute("SELECT state FROM regions WHERE name = ?", [key])]
         if not regions and "" in whole and len(key) > LONGEST_CODE:
@@ -102,7 +105,6 @@ def find_place(name: str) -> Town:
         if found is not None:
             return Town(*found)
         large = table.execute("SELECT name, population FROM towns WHERE population >= ?", [LARGE]).fetchall()
-    none = f"no place is called {readable(name)!r}"
     if "," in name:
         raise DataError(f"{none}: behind a comma stands a country, or a state of the USA")
     if whole:

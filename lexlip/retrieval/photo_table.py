@@ -39,6 +39,7 @@ from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
     HAS_TEXTS,
+    HAS_UNREADABLE_TEXTS,
     NEW_COLUMNS,
     ROOT_COLUMNS,
     TEXT_COLUMNS,
@@ -266,13 +267,25 @@ class PhotoTable(GivenWordsTable):
     def _texts(self, ids: Sequence[str]) -> dict[str, Texts]:
         return {photo.id: photo.given for photo in self.get(ids) if photo is not None}
 
-    def unread(self) -> list[str]:
-        """Return the photos in which nobody has looked for text, one of each content, by id."""
+    def unread(self, reader: str = "") -> list[str]:
+        """Return the photos in which nobody has looked for text, one of each content, by id.
+
+        Those on which this reader failed are none of them.
+        """
         known = "digest NOT IN (SELECT digest FROM texts)" if self._all(HAS_TEXTS) else "true"
+        failed = json.dumps([one for one, by in self.unreadable_texts().items() if by == reader])
         rows = self._all(
-            f"SELECT min(id) FROM photos WHERE digest != '' AND {known} GROUP BY digest ORDER BY min(id)"
+            f"SELECT min(id) FROM photos WHERE digest != '' AND {known}"
+            " AND digest NOT IN (SELECT value FROM json_each(?)) GROUP BY digest ORDER BY min(id)",
+            [failed],
         )
         return [id for (id,) in rows]
+
+    def unreadable_texts(self) -> dict[str, str]:
+        """Return which reader of text has failed on photos, by their digests."""
+        if not self._all(HAS_UNREADABLE_TEXTS):
+            return {}
+        return dict(self._all("SELECT digest, reader FROM unreadable_texts"))
 
     def with_text(self) -> int:
         """Return in how many photos text was found."""
@@ -529,8 +542,11 @@ class OldPhotoTable(PhotoTable):
     def lines(self, digests: Sequence[str] | None = None) -> dict[str, tuple[TextLine, ...]]:
         return {}
 
-    def unread(self) -> list[str]:
+    def unread(self, reader: str = "") -> list[str]:
         return []
+
+    def unreadable_texts(self) -> dict[str, str]:
+        return {}
 
     def with_text(self) -> int:
         return 0

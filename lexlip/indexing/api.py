@@ -222,9 +222,7 @@ def update(
         "prune": prune,
         "typed": typed or named,
     }
-    done = update_photos(
-        photos, listed, index, topk_words=topk, scheme=quantization, repair=repair, **how
-    )
+    done = update_photos(photos, listed, index, topk_words=topk, scheme=quantization, repair=repair, **how)
     done = _with_hidden(done, photos, listed, damaged, **how)
     return with_text(done, text, workers, progress)
 

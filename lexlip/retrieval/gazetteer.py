@@ -148,7 +148,7 @@ def _opened() -> Iterator[sqlite3.Connection]:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     file = Path(home) / "lexlip" / f"places-{made_of}.sqlite"
     with _making:
-        if not file.is_file():
+        if not file.exists():
             _make(file)
     try:
         address = f"{file.absolute().as_uri()}?mode=ro&immutable=1"

@@ -29,7 +29,7 @@ from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
 from lexlip.data.files import Place, find_location, modified, read_place
-from lexlip.data.nearness import distance
+from lexlip.data.nearness import distance, is_place
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
@@ -334,6 +334,8 @@ class PhotoTable(GivenWordsTable):
             "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken), total(words != '')"
             " FROM photos"
         )[0]
+        if not all(isinstance(day, str | None) for day in (first, last)):  # SQLite keeps anything
+            raise self._damaged(f"{first!r:.60} is no date")
         located = 0
         if "latitude" in self._columns:
             located = self._all("SELECT count(latitude) FROM photos")[0][0]
@@ -470,6 +472,9 @@ class PhotoTable(GivenWordsTable):
             raise self._damaged(f"{row['id']!r:.60} is described in another form")
         root, file, member = row["root"], row["file"], row["member"]
         north, east = row.get("latitude"), row.get("longitude")  # older tables lack them
+        place = None if north is None or east is None else (north, east)
+        if place and not is_place(*place):
+            raise self._damaged(f"{row['id']!r:.60} was taken at no place on Earth")
         captions, embedded, keywords = (self._list(row[k]) for k in ("captions", "embedded", "keywords"))
         return Photo(
             id=row["id"],
@@ -480,7 +485,7 @@ class PhotoTable(GivenWordsTable):
             keywords=tuple(keywords),
             fingerprint=_unsigned(row["fingerprint"]),
             text=lines.get(row["digest"], ()),
-            place=None if north is None or east is None else (north, east),
+            place=place,
             **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 

@@ -55,7 +55,7 @@ TEXTS = """
 CREATE TABLE IF NOT EXISTS texts (  -- what was read in photos; older tables lack it
     digest TEXT PRIMARY KEY, lines TEXT NOT NULL, sum INTEGER
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS unreadable_texts (  -- photos on which a reader of text failed; older tables lack it
+CREATE TABLE IF NOT EXISTS unreadable_texts (  -- on which a reader of text failed; older tables lack it
     digest TEXT PRIMARY KEY, reader TEXT NOT NULL
 ) WITHOUT ROWID;
 """

@@ -25,7 +25,7 @@ from .contract import Broken, Place, attack
 from .documents import SETTINGS, WORDS
 from .kills import losses
 from .operations import known_of
-from .prepare import copy_index, index_of, interrupted, made_once
+from .prepare import copy_index, give_towns, index_of, interrupted, made_once
 from .processes import check_end, invoke, refusals
 
 Searches = tuple[tuple[str, ...], ...]
@@ -181,6 +181,7 @@ def of_places(random: Random, place: Place) -> None:
                 found.append(find_place(name))
         return found
 
+    give_towns(place.prepared)
     with patch.dict(os.environ, XDG_CACHE_HOME=str(place.prepared / "towns")):
         whole = ask()
     table = next((place.prepared / "towns" / "lexlip").iterdir())

@@ -15,7 +15,7 @@ import click
 
 from .contract import Broken, Place, attack
 from .mutations import VALUES, mutate_tree, perhaps_mutated, text
-from .prepare import KINDS, index_of
+from .prepare import KINDS, give_towns, index_of
 from .processes import check_end, invoke, refusals, shown
 
 DATES = ("", "2014", "2014-13", "2014-02-30", "0000", "x", "\ud800")
@@ -43,6 +43,7 @@ SOURCES = (
 def _open(prepared: Path, kind: str) -> Any:
     from lexlip.search.photo_search import PhotoSearch
 
+    give_towns(prepared)
     return PhotoSearch(index_of(prepared, kind))
 
 
@@ -88,7 +89,7 @@ def _answer(random: Random, photos: Any, query: str, k: int, how: dict[str, Any]
     if random.random() < 0.4:
         field = random.choice(FIELDS)
         value = random.choice([*(NEAR if field == "near" else ()), text(random), "exit", "circles"])
-        query = f"{query[:200]} {field}:{random.choice([value, f'"{value}"'])}"
+        query = f"{query[:200]} {field}:" + random.choice([value, f'"{value}"'])
     return photos.text(query, k, **how).hits
 
 
@@ -108,6 +109,7 @@ def options(random: Random, place: Place) -> None:
     """Give a command options at random: it works, or ends with exit code 2 and a sentence."""
     from lexlip.cli import main
 
+    give_towns(place.prepared)
     name, command = random.choice([*_commands(main), *[(("pretrain",), main.commands["pretrain"])] * 9])
     shutil.copytree(place.prepared / "library", "library")
     shutil.copy(place.prepared / "tiny.yaml", ".")

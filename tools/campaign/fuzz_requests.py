@@ -19,7 +19,7 @@ from .contract import Broken, Place, attack
 from .fuzz_commands import NEAR
 from .fuzz_pictures import pictures
 from .mutations import hostile_json, mutate, mutate_tree, perhaps_mutated, text
-from .prepare import index_of, made_once
+from .prepare import give_towns, index_of, made_once
 from .processes import LEXLIP, environment
 
 Headers = list[tuple[bytes, bytes]]
@@ -116,6 +116,7 @@ class Server:
 def _server(prepared: Path) -> Server:
     """Return a server that has answered a picture, for which it starts a process."""
     with chdir(prepared):  # where that process starts too; the folder of a try is removed
+        give_towns(prepared)
         library = made_once(prepared / "served", lambda folder: shutil.copytree(prepared / "library", folder))
         server = Server(library / ".lexlip")  # whose albums change
         headers = [HOST, (b"content-type", b"image/jpeg")]

@@ -9,6 +9,7 @@ PREPARED/tiny.yaml        the config of the runs
 and, when first asked for:
 PREPARED/sharded/         tars, and sharded/.lexlip, their index in shards of several segments
 PREPARED/interrupted/run  a training that was interrupted
+PREPARED/towns, served    the table of towns; a copy of the library that is served, and its albums changed
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,6 +96,23 @@ def index_of(prepared: Path, kind: str) -> Path:
 def copy_index(place: Place, kind: str) -> Path:
     """Return a copy of the prepared index of a kind, the try's own."""
     return Path(shutil.copytree(index_of(place.prepared, kind), place.folder / "index"))
+
+
+def give_towns(prepared: Path) -> None:
+    """Let this process have the table of towns, which takes long to make; without its package, nothing."""
+    from lexlip.errors import FixableError
+    from lexlip.retrieval.gazetteer import find_place
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        with patch.dict(os.environ, XDG_CACHE_HOME=str(folder)), suppress(FixableError):
+            find_place("lyon")
+
+    for table in made_once(prepared / "towns", make).rglob("*.sqlite"):
+        place = Path(os.environ["XDG_CACHE_HOME"]) / "lexlip" / table.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists():
+            place.symlink_to(table)
 
 
 def sharded(prepared: Path) -> Path:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from .contract import Broken, Place, attack
 from .fuzz_requests import HOST, Server
 from .operations import files_of
-from .prepare import index_of
+from .prepare import give_towns, index_of
 from .processes import check_end, invoke, must
 
 SECRET = b"root:x:0:0:a secret beside the photos\n"
@@ -31,6 +31,7 @@ class Photos:
 
     def __init__(self, place: Place, kind: str) -> None:
         self.folder, self.outside = place.folder / "library", place.folder / "outside"
+        give_towns(place.prepared)
         shutil.copytree(place.prepared / "library", self.folder)
         self.index = self.folder / ".lexlip"
         if kind == "flat":

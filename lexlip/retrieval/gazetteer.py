@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge.storage import sync
 from lexlip.data.nearness import EARTH, distance
@@ -101,9 +101,8 @@ def find_place(name: str) -> Town:
         whole = [state for (state,) in table.execute("SELECT state FROM regions WHERE name = ?", [key])]
         if not regions and "" in whole and len(key) > LONGEST_CODE:
             regions = [key]  # Monaco is also what Italians call Munich
-        found = table.execute(_CALLED, [key, json.dumps(regions)]).fetchone()
-        if found is not None:
-            return Town(*found)
+        if found := _towns(table, _CALLED, [key, json.dumps(regions)]):
+            return found[0]
         large = table.execute("SELECT name, population FROM towns WHERE population >= ?", [LARGE]).fetchall()
     if "," in name:
         raise DataError(f"{none}: behind a comma stands a country, or a state of the USA")
@@ -123,18 +122,26 @@ def place_at(latitude: float, longitude: float) -> str | None:
     high = math.degrees(REACH / EARTH)
     try:
         with _opened() as table:
-            rows = table.execute(_BESIDE, [latitude - high, latitude + high]).fetchall()
+            rows = _towns(table, _BESIDE, [latitude - high, latitude + high])
     except (MissingPackage, DataError):
         return None
-    towns = {
-        town: distance(latitude, longitude, town.latitude, town.longitude) for town in map(Town._make, rows)
-    }
+    towns = {town: distance(latitude, longitude, town.latitude, town.longitude) for town in rows}
     towns = {town: far for town, far in towns.items() if far <= REACH}
     there = [town for town, far in towns.items() if far <= town.radius]
     if not towns:
         return None
     town = max(there, key=lambda town: town.population) if there else min(towns, key=towns.__getitem__)
     return str(town)
+
+
+def _towns(table: sqlite3.Connection, question: str, values: list[Any]) -> list[Town]:
+    """Return the towns of an answer; sqlite3.DatabaseError: one is damaged."""
+    towns = list(map(Town._make, table.execute(question, values)))
+    for town in towns:
+        named = isinstance(town.name, str) and isinstance(town.country, str)
+        if not (named and all(isinstance(one, int | float) for one in town[2:])):
+            raise sqlite3.DatabaseError(f"{town.name!r:.60} is described in another form")
+    return towns
 
 
 @contextmanager

@@ -110,7 +110,8 @@ def options(random: Random, place: Place) -> None:
     from lexlip.cli import main
 
     give_towns(place.prepared)
-    name, command = random.choice([*_commands(main), *[(("pretrain",), main.commands["pretrain"])] * 9])
+    commands = list(_commands(main))
+    name, command = random.choice([*commands, *[one for one in commands if one[0] == ("pretrain",)] * 9])
     shutil.copytree(place.prepared / "library", "library")
     shutil.copy(place.prepared / "tiny.yaml", ".")
     arguments = _arguments(random, place, command)
@@ -132,7 +133,10 @@ def options(random: Random, place: Place) -> None:
 def _commands(
     group: click.Group, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)  # which loads it
+        assert command is not None
         if isinstance(command, click.Group):
             yield from _commands(command, (*above, name))
         else:

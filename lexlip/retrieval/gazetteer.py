@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge.storage import sync
-from lexlip.data.nearness import EARTH, distance
+from lexlip.data.nearness import EARTH, distance, is_place
 from lexlip.errors import EXTRAS, DataError, MissingPackage, writing
 from lexlip.machine.output_files import replacing
 from lexlip.queries.query_language import nearest_words
@@ -138,8 +138,9 @@ def _towns(table: sqlite3.Connection, question: str, values: list[Any]) -> list[
     """Return the towns of an answer; sqlite3.DatabaseError: one is damaged."""
     towns = list(map(Town._make, table.execute(question, values)))
     for town in towns:
-        named = isinstance(town.name, str) and isinstance(town.country, str)
-        if not (named and all(isinstance(one, int | float) for one in town[2:])):
+        kinds = str, str, int | float, int | float, int | float
+        as_made = all(map(isinstance, town, kinds))
+        if not (as_made and is_place(town.latitude, town.longitude) and town.population >= 0):
             raise sqlite3.DatabaseError(f"{town.name!r:.60} is described in another form")
     return towns
 

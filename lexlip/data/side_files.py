@@ -123,7 +123,7 @@ def _text(element: Any) -> str:
 
 def _take_away(document: Any, of: _List, words: Collection[str]) -> None:
     """Take words out of a list, and with its last one the list."""
-    lists = {}
+    lists: dict[Any, None] = {}
     for item in [item for item in _items(document, of) if _text(item) in words]:
         lists[item.parentNode] = None
         _cut(item)

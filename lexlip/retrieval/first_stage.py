@@ -221,7 +221,8 @@ class FirstStage(ABC):
         """Close the index."""
 
     def _no_words(self, what: str) -> str:
-        return f"{readable(what)} is for an index of words, and {self.index} was made with {self.metadata.encoder}"
+        made = f"{self.index} was made with {self.metadata.encoder}"
+        return f"{readable(what)} is for an index of words, and {made}"
 
 
 class Closable(Protocol):

@@ -197,7 +197,8 @@ def of_places(random: Random, place: Place) -> None:
         data = data[: random.randrange(len(data))]
     file.write_bytes(data)
     if kind == 1:
-        file.unlink(), file.mkdir()
+        file.unlink()
+        file.mkdir()
     elif kind == 2:
         _retype(random, shutil.copy(table, file))
     with patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):

@@ -51,8 +51,9 @@ def _open(prepared: Path, kind: str) -> Any:
 def queries(random: Random, place: Place) -> None:
     """Ask an open index of each kind: refused, or answered with hits in order."""
     kind, k, query = random.choice(KINDS), random.choice([1, 3, 10, 10**6]), text(random)
+    how: dict[str, Any] = {}
     with refusals():
-        hits = _answer(random, _open(place.prepared, kind), query, k, how := {})
+        hits = _answer(random, _open(place.prepared, kind), query, k, how)
         if hits is None:
             return
         scores = [hit.score for hit in hits]

@@ -209,6 +209,9 @@ def _notes(done: Indexed | Updated) -> Iterator[str]:
         photos = counted(done.text_unread, "photo")
         why = "they cannot be opened or read now" if find_spec("rapidocr") else EXTRAS["rapidocr"]
         yield f"note: the text in {photos} was not read: {why}; then index again"
+    if done.text_failed:
+        photos = counted(done.text_failed, "photo")
+        yield f"note: RapidOCR failed on {photos}, which are found by what they show alone"
     if done.unsealed:
         yield (
             "note: lexlip serve and lexlip mcp will send these photos only if --photos names their folder,"

@@ -113,8 +113,8 @@ def _degrees(parts: Iterable[Any], letter: str) -> float:
 
 def _place(north: float, east: float) -> tuple[float, float] | None:
     """Return a place; None if there is none, or it is 0, 0, which devices write that do not know theirs."""
-    known = is_place(north, east) and (north, east) != (0, 0)
-    return (round(north, 6), round(east, 6)) if known else None
+    place = round(north, 6), round(east, 6)
+    return place if is_place(*place) and place != (0, 0) else None
 
 
 def _iptc(image: Image.Image) -> Embedded:
@@ -152,7 +152,7 @@ def _xmp(packet: object) -> Embedded:
     )
     own = set(map(_text, found.get(f"{_OWN}words", ())))  # which `lexlip keywords` wrote
     place = None
-    with suppress(ValueError, KeyError, IndexError):
+    with suppress(ValueError, ArithmeticError, LookupError):
         sides = (_text(found[f"{_XMP_EXIF}GPS{name}"][0]) for name in ("Latitude", "Longitude"))
         place = _place(*(_degrees(side[:-1].split(","), side[-1]) for side in sides))
     return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own), place)

@@ -59,8 +59,15 @@ class Listing(NamedTuple):
     same: Mapping[str, str] = {}
 
 
-def walk(root: Path, excluded: Matches | None = None, included: Matches | None = None) -> Listing:
+def walk(
+    root: Path,
+    excluded: Matches | None = None,
+    included: Matches | None = None,
+    damaged: Collection[str] = (),
+) -> Listing:
     """Return the photos, tars, texts and XMP files below a folder.
+
+    Photos whose absolute paths are among the `damaged` stand for no other file of the same photo.
 
     Folders that hold an index are left out, and what `why_left_out` names; nothing is looked at in there. A
     link to a folder is followed, but each folder is visited once, so that loops of links end.
@@ -108,7 +115,9 @@ def walk(root: Path, excluded: Matches | None = None, included: Matches | None =
     for names in (found.photos, found.tars, found.skipped):
         names.sort()
     del found.left[""]
-    if same := same_photos(found.photos):
+    above = f"{root.absolute()}/"
+    usable = [name for name in found.photos if above + name not in damaged] if damaged else found.photos
+    if same := same_photos(usable):
         found = found._replace(photos=[name for name in found.photos if name not in same], same=same)
         found.left["beside"] += len(same)
     _tell_beside(found, of_phones, kinds)
@@ -322,6 +331,9 @@ class FolderSource(Source):
 
     def path(self, index: int) -> str:
         return f"{self.root}/{self.items[index].id}"
+
+    def same(self, index: int) -> Sequence[str]:
+        return self._same.get(self.items[index].id, ())
 
     def sides(self, index: int) -> Sequence[str]:
         names = self._names(self.items[index].id).items()

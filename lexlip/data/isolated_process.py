@@ -67,9 +67,10 @@ def _answer(data: bytes, halved: int) -> tuple[dict[str, Any], dict[str, bytes]]
 
 
 def _message(error: Exception) -> str:
-    """Return what an error says; those of LibRaw say it in bytes."""
+    """Return what an error says; those of LibRaw say it in bytes, and libjxl advises its builders."""
     said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(error) or type(error).__name__
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error) or type(error).__name__
+    return text.partition(". Please build")[0]
 
 
 def _open(data: bytes) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lexlip.config import SourceConfig
@@ -41,6 +41,7 @@ def open_source(
     split: str | None = None,
     excluded: Matches | None = None,
     included: Matches | None = None,
+    damaged: Collection[str] = (),
 ) -> Source:
     """List photos and their captions.
 
@@ -50,8 +51,9 @@ def open_source(
 
     For tables and split files `images` says where the photos are (a folder of photos or of tars, a tar, or a
     pattern of tars; else the folder of the file), and `split` which of them to take (else all). For folders
-    `excluded` says what to leave out, and `included` what to take that would be left out, see
-    `lexlip.data.folder.why_left_out`.
+    `excluded` says what to leave out, `included` what to take that would be left out, see
+    `lexlip.data.folder.why_left_out`, and `damaged` which photos stand for no other file, see
+    `lexlip.data.folder.walk`.
 
     DataError: nothing is there, nothing of it can be used, or `images` or `split` do not apply to it.
     """
@@ -75,7 +77,7 @@ def open_source(
         return CaptionedSource(name, entries, where, split, skipped)
     _refuse(f"{name} holds its photos itself", images, split)
     if path.is_dir():
-        return _open_folder(path, name, excluded, included)
+        return _open_folder(path, name, excluded, included, damaged)
     if path.is_file() and suffix == ".tar":
         return WebDatasetSource([path], name)
     if path.is_file() and suffix in SUFFIXES:
@@ -124,8 +126,14 @@ def _open_photo(path: Path, name: str) -> Source:
     return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, [], same=same), name)
 
 
-def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matches | None) -> Source:
-    listing = walk(path, excluded, included)
+def _open_folder(
+    path: Path,
+    name: str,
+    excluded: Matches | None,
+    included: Matches | None,
+    damaged: Collection[str],
+) -> Source:
+    listing = walk(path, excluded, included, damaged)
     if listing.tars and not listing.photos:
         source = WebDatasetSource([path / tar for tar in listing.tars], name)
         source.skipped += listing.skipped
@@ -140,21 +148,29 @@ def _open_folder(path: Path, name: str, excluded: Matches | None, included: Matc
     return FolderSource(path, listing, name)
 
 
-def open_library(given: Given) -> Source:
+def open_library(given: Given, damaged: Collection[str] = ()) -> Source:
     """List photos and their captions; what is returned has `given` as an attribute.
+
+    For the paths of `damaged` photos see `lexlip.data.folder.walk`.
 
     DataError: see `open_source`; a folder lies below another one, a pattern is invalid, or no photo is left.
     """
     _check_apart(given.sources)
     excluded, included = _matcher(given.exclude, "--exclude"), _matcher(given.include, "--include")
-    sources = [_open_given(source, given, excluded, included) for source in given.sources]
+    sources = [_open_given(source, given, excluded, included, damaged) for source in given.sources]
     source = sources[0] if len(sources) == 1 else Concat(sources)
     source.given = given
     return source
 
 
-def _open_given(name: str, given: Given, excluded: Matches | None, included: Matches | None) -> Source:
-    source = open_source(name, given.images, given.split, excluded, included)
+def _open_given(
+    name: str,
+    given: Given,
+    excluded: Matches | None,
+    included: Matches | None,
+    damaged: Collection[str],
+) -> Source:
+    source = open_source(name, given.images, given.split, excluded, included, damaged)
     if path_of(name).is_dir() and isinstance(source, FolderSource):
         return source
     in_tars = isinstance(source, WebDatasetSource)  # a table names its photos one by one

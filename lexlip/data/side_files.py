@@ -50,20 +50,30 @@ def with_words(data: bytes, words: Sequence[str]) -> bytes | None:
         data: the file; b"" if there is none.
 
     Raises:
-        ValueError: it is no XMP; the text says why.
+        ValueError: it is no XMP, or would become too large to be read; the text says why.
     """
+    try:
+        written = _with_words(data, words)
+    except RecursionError:
+        raise ValueError("no XMP: it is nested too deep") from None
+    if written is not None and len(written) > LONGEST_XMP:
+        raise ValueError(f"with these words it would have more than {LONGEST_XMP} bytes")
+    return written
+
+
+def _with_words(data: bytes, words: Sequence[str]) -> bytes | None:
     document = _parse(data or _EMPTY.encode())
     descriptions = document.getElementsByTagNameNS(_RDF, "Description")
     if not descriptions:
         raise ValueError("no XMP: it has no rdf:Description")
-    before = _texts(document, _OWN)
+    before = set(_texts(document, _OWN))
     for description in descriptions:
         for each in _KEYWORDS:
             _make_list(document, description, each)
     held = {text for each in _KEYWORDS for text in _texts(document, each)}
     persons = {text.casefold() for text in held.difference(before)}
     after = [word for word in dict.fromkeys(words) if word.casefold() not in persons]
-    if set(after) == set(before):
+    if set(after) == before:
         return None
     for each in (*_KEYWORDS, _OWN):
         _take_away(document, each, before)
@@ -113,9 +123,11 @@ def _text(element: Any) -> str:
 
 def _take_away(document: Any, of: _List, words: Collection[str]) -> None:
     """Take words out of a list, and with its last one the list."""
+    lists: dict[Any, None] = {}
     for item in [item for item in _items(document, of) if _text(item) in words]:
-        items = item.parentNode
+        lists[item.parentNode] = None
         _cut(item)
+    for items in lists:
         if not items.getElementsByTagNameNS(_RDF, "li"):
             _cut(items.parentNode)
 

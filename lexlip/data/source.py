@@ -194,6 +194,10 @@ class Source(ABC):
         """Return the XMP files beside a photo, that of its whole name first."""
         return ()
 
+    def same(self, index: int) -> Sequence[str]:
+        """Return the names of files that are the same photo, and so not listed."""
+        return ()
+
     def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
         """Return what changes with a photo's file, its tar, or an XMP file beside it; "" cannot be known."""
         states = [of(file) for file in (self.file(index), *self.sides(index))]
@@ -316,6 +320,10 @@ class View(Source):
     def sides(self, index: int) -> Sequence[str]:
         source, index = self.origin(index)
         return source.sides(index)
+
+    def same(self, index: int) -> Sequence[str]:
+        source, index = self.origin(index)
+        return source.same(index)
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         source, index = self.origin(index)

@@ -12,7 +12,7 @@ from lexlip.data import Source
 from lexlip.data.files import read_beside
 from lexlip.data.folder import FolderSource
 from lexlip.data.side_files import with_words
-from lexlip.errors import ConfigError, DataError, UnreadableImage
+from lexlip.errors import ConfigError, DataError, UnreadableImage, writing
 from lexlip.machine.output_files import write_output
 from lexlip.words.plain_text import composed
 
@@ -65,13 +65,14 @@ class SideFiles:
         if changed is None:
             return False
         place = Path(path).resolve()
-        if changed:
-            mode = place.stat().st_mode if there else None
-            write_output(place, changed)
-            if mode is not None:
-                place.chmod(mode)
-        else:
-            place.unlink()
+        with writing(path):
+            if changed:
+                mode = place.stat().st_mode if there else None
+                write_output(place, changed)
+                if mode is not None:
+                    place.chmod(mode)
+            else:
+                place.unlink()
         return True
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
@@ -15,8 +15,8 @@ from lexlip.machine.device import check_device
 from lexlip.registry import BM25, MODELS
 
 if TYPE_CHECKING:
-    from lexlip.data import Given
-    from lexlip.indexing.report import Indexed, Updated
+    from lexlip.data import Given, Source
+    from lexlip.indexing.report import Indexed, Report, Updated
     from lexlip.other_engines.export import Exported
     from lexlip.queries.photo_vectors import Progress
     from lexlip.search.engines.faiss_index import Ann
@@ -153,6 +153,7 @@ def index(
 
     of_words = topk, quantization, pseudo_documents
     done = index_photos(encoder, name, photos, listed, index, *of_words, workers, progress)
+    done = _with_hidden(done, photos, listed, workers=workers, device=device, progress=progress, typed=True)
     return with_text(done, text, workers, progress)
 
 
@@ -185,6 +186,7 @@ def update(
     from anserini_bridge.storage import check_writable
     from lexlip.data import Given, open_library
     from lexlip.errors import writing_index
+    from lexlip.indexing.changes import damaged_copies
     from lexlip.indexing.reading import check_reader, with_text
     from lexlip.indexing.update import header_to_update, update_photos
     from lexlip.retrieval.collection import given_again
@@ -209,21 +211,44 @@ def update(
         )
     check_device(device)  # also where nothing is to be encoded
     listed = time.time()
-    done = update_photos(
-        open_library(given),
-        listed,
-        index,
-        model_name=None if model is None else str(model),
-        topk_words=topk,
-        scheme=quantization,
-        workers=workers,
-        device=device,
-        progress=progress,
-        prune=prune,
-        repair=repair,
-        typed=typed or named,
-    )
+    photos = open_library(given)
+    if damaged := damaged_copies(Path(index), photos):
+        photos = open_library(given, damaged)
+    how: dict[str, Any] = {
+        "model_name": None if model is None else str(model),
+        "workers": workers,
+        "device": device,
+        "progress": progress,
+        "prune": prune,
+        "typed": typed or named,
+    }
+    done = update_photos(photos, listed, index, topk_words=topk, scheme=quantization, repair=repair, **how)
+    done = _with_hidden(done, photos, listed, damaged, **how)
     return with_text(done, text, workers, progress)
+
+
+def _with_hidden(
+    done: Report, photos: Source, listed: float, damaged: Collection[str] = (), **how: Any
+) -> Report:
+    """Also index the files of photos that the run found to be damaged in the file that people look at.
+
+    Args:
+        done: what the run did.
+        photos, listed: what it has indexed, see `lexlip.indexing.update.update_photos`, and `how`.
+        damaged: such photos that were known before it.
+    """
+    from lexlip.data import open_library
+    from lexlip.indexing.changes import damaged_copies
+    from lexlip.indexing.report import followed_by
+    from lexlip.indexing.update import update_photos
+
+    assert photos.given is not None
+    damaged = set(damaged)
+    while found := damaged_copies(Path(done.index), photos):
+        damaged |= found
+        photos = open_library(photos.given, damaged)
+        done = followed_by(done, update_photos(photos, listed, done.index, **how))
+    return done
 
 
 def export_photos(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from anserini_bridge import IndexMetadata
+from anserini_bridge import IndexMetadata, read_header
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Skipped, Source, Unlisted, Unreadable, UnreadableImage
 from lexlip.data.extra_kinds import lacks_package
 from lexlip.data.facts import Facts, digest
 from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
+from lexlip.errors import FixableError
 from lexlip.indexing.table_writer import side_names
 from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
 
@@ -357,6 +359,24 @@ def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadab
         for id, is_now in now.items()
         if is_now is not None and (is_now.size, is_now.written) == (before[id].size, before[id].written)
     }
+
+
+def damaged_copies(index: Path, source: Source) -> set[str]:
+    """Return the paths of photos that the index found unreadable, and that hide files of the same photo.
+
+    None if that cannot be known: there is no index, or it is damaged.
+    """
+    remembered: dict[str, Unreadable] = {}
+    with suppress(FixableError):
+        header = read_header(index)
+        if header.extra.get("reader") == READER:
+            with open_photos(index, header) as table:
+                remembered = table.unreadable()
+    if not remembered:
+        return set()
+    items = ((number, item.id) for number, item in enumerate(source.items) if item.id in remembered)
+    hiding = {id: number for number, id in items if source.same(number)}
+    return {source.path(hiding[id]) for id in _still_unreadable(source, list(hiding.values()), remembered)}
 
 
 def _out_of_reach(source: Source, numbers: list[int]) -> dict[str, str]:

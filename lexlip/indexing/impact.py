@@ -95,7 +95,7 @@ def index_photos(
                 if pseudo_documents is not None:
                     documents.append((ids, rows))
             table.remember(photos.unreadable)
-            table.add_texts(texts_of_index(index))
+            table.add_texts(*texts_of_index(index))
         if len(photos.skipped) == len(source):
             raise photos.none_read()
         if complete is not None:

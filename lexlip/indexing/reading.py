@@ -24,7 +24,7 @@ from lexlip.errors import EXTRAS, FixableError, MissingPackage, out_of_memory, w
 from lexlip.indexing.bm25 import files_beside
 from lexlip.indexing.report import Report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
-from lexlip.indexing.text_reader import READ_SIDE, TextReader
+from lexlip.indexing.text_reader import READ_SIDE, TextReader, reader_name
 from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.retrieval.seal import is_sealed, seal_table
@@ -58,11 +58,14 @@ def text_is_wanted(index: Path) -> bool:
     return False
 
 
-def texts_of_index(index: Path) -> dict[str, tuple[TextLine, ...]]:
-    """Return the text in photos, by their digests, as the index that is there has them."""
+def texts_of_index(index: Path) -> tuple[dict[str, tuple[TextLine, ...]], dict[str, str]]:
+    """Return the text in photos, by their digests, as the index that is there has them.
+
+    And which reader of text has failed on photos.
+    """
     with suppress(FixableError), open_photos(index, read_header(index)) as table:
-        return table.lines()
-    return {}
+        return table.lines(), table.unreadable_texts()
+    return {}, {}
 
 
 def with_text(
@@ -78,6 +81,7 @@ def with_text(
 
     Returns:
         The same, with how many photos were looked at and how many have text, and the time of all.
+        A photo on which RapidOCR fails is told once, and tried again by another version of it.
 
     Raises:
         DataError: the index cannot be written.
@@ -92,15 +96,17 @@ def with_text(
         return done
     if not (wanted or before):
         return done
+    there = find_spec("rapidocr") is not None
     with open_photos(index, metadata) as table:
-        unread, read = table.unread(), 0
-        if find_spec("rapidocr") and (unread or not before):
-            read = _read(index, table, unread, workers, progress)
+        unread, read, failed = table.unread(reader_name() if there else ""), 0, 0
+        if there and (unread or not before):
+            read, failed = _read(index, table, unread, workers, progress)
     with open_photos(index, read_metadata(index)) as table:
         return replace(
             done,
             text_read=read,
-            text_unread=len(unread) - read,
+            text_unread=len(unread) - read - failed,
+            text_failed=failed,
             with_text=table.with_text(),
             seconds=done.seconds + time.perf_counter() - started,
         )
@@ -112,29 +118,36 @@ def _read(
     ids: list[str],
     workers: int,
     progress: bool | Progress,
-) -> int:
-    """Read photos of a table, and store what they hold; return of how many that could be done."""
+) -> tuple[int, int]:
+    """Read photos of a table, and store what they hold.
+
+    Return of how many that could be done, and on how many RapidOCR failed.
+    """
     report = progress if callable(progress) else lambda done, total: None
-    reader, found = TextReader(), dict[str, tuple[TextLine, ...]]()
+    reader, found, failed = TextReader(), dict[str, tuple[TextLine, ...]](), dict[str, str]()
     read, stored, cost = 0, time.monotonic(), 0.0
     try:
         with ProgressBar(
             total=len(ids), unit="photo", desc="read text", disable=progress is not True, delay=1
         ) as bar:
             for done, photo in enumerate(_opened(table, ids, workers), 1):
-                if photo.picture is not None and (lines := _lines(reader, photo.picture)) is not None:
-                    found[photo.digest] = lines
-                    read += 1
+                if photo.picture is not None:
+                    lines = _lines(reader, photo.picture)
+                    if lines is None:
+                        failed[photo.digest] = reader_name()
+                    else:
+                        found[photo.digest] = lines
+                        read += 1
                 bar.update()
                 report(done, len(ids))
                 if time.monotonic() - stored > max(EVERY, 10 * cost):
                     started = time.monotonic()
-                    _store(index, found)
+                    _store(index, found, failed)
                     found, stored = {}, time.monotonic()
                     cost = stored - started
     finally:
-        _store(index, found)
-    return read
+        _store(index, found, failed)
+    return read, len(failed)
 
 
 def _lines(reader: TextReader, picture: Image.Image) -> tuple[TextLine, ...] | None:
@@ -165,8 +178,10 @@ def _opened(table: PhotoTable, ids: list[str], workers: int) -> Iterator[_Opened
             ahead += [pool.submit(open_photo, id) for id in islice(left, 1)]
 
 
-def _store(index: Path, found: Mapping[str, Iterable[TextLine]] | None) -> None:
-    """Store the lines of photos by their digests, beside those that are there; None forgets all."""
+def _store(
+    index: Path, found: Mapping[str, Iterable[TextLine]] | None, failed: Mapping[str, str] | None = None
+) -> None:
+    """Store the lines of photos by their digests, and where a reader failed; None forgets all."""
     writer = update_index(index, flat=True)
     with writing_index(index), writer:
         metadata: IndexMetadata = read_metadata(index)
@@ -176,7 +191,7 @@ def _store(index: Path, found: Mapping[str, Iterable[TextLine]] | None) -> None:
         sealed = is_sealed(index, metadata)
         remove_old_tables(writer.folder, keep=extra["photos"])
         with TableWriter(writer.folder, index, None, extra["photos"]) as table:
-            table.add_texts(found)
+            table.add_texts(found, failed)
         extra["photos"] = table.name
         extra = seal_table(extra, writer.folder) if sealed else extra
         writer.set_extra(extra, files_beside(writer.folder, extra))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ class Indexed:
         text_read: photos in which text was looked for.
         with_text: photos of the index in which it was found.
         text_unread: photos that it was not looked for in, as they are out of reach, or RapidOCR is missing.
+        text_failed: photos on which RapidOCR failed; it is not asked again.
         unsealed: why no photo of the index will be sent by `lexlip serve` and `lexlip mcp`; "" if they are.
         files: how many files there are, by what becomes of them, see `lexlip.data.Source.files`.
     """
@@ -48,6 +49,7 @@ class Indexed:
     text_read: int = 0
     with_text: int = 0
     text_unread: int = 0
+    text_failed: int = 0
 
     @property
     def missed(self) -> int | None:
@@ -92,6 +94,17 @@ class Updated(Indexed):
 
 
 Report = TypeVar("Report", bound=Indexed)
+
+
+def followed_by(first: Report, then: Updated) -> Report:
+    """Return what was done by a run and by an update that took what the first could not know of."""
+    now = {
+        name: getattr(then, name)
+        for name in ("photos", "postings", "megabytes", "skipped", "captions_left_out", "files", "unsealed")
+    }
+    if isinstance(first, Updated):
+        now |= {name: getattr(first, name) + getattr(then, name) for name in ("added", "deleted", "moved")}
+    return replace(first, **now, seconds=first.seconds + then.seconds)
 
 
 def report(

@@ -36,6 +36,7 @@ from lexlip.retrieval.plain_tables import (
 from lexlip.retrieval.text_lines import TextLine, store_lines
 
 TABLE = re.compile(r"photos-([1-9][0-9]*)\.sqlite(-journal)?")
+_OF_TEXTS = ("texts", "unreadable_texts")  # tables of photos' contents
 _OF_SOURCE = ("root", "file", "member", "start", "captions", "side")  # columns that a listing tells
 
 
@@ -86,7 +87,8 @@ class TableWriter:
             return
         self._add_sums("photos", COLUMNS)
         self._add_sums("roots", ROOT_COLUMNS)
-        self._connection.execute("DELETE FROM texts WHERE digest NOT IN (SELECT digest FROM photos)")
+        for table in _OF_TEXTS:
+            self._connection.execute(f"DELETE FROM {table} WHERE digest NOT IN (SELECT digest FROM photos)")
         self._add_sums("texts", TEXT_COLUMNS)
         try:
             write_given_words(self._connection)
@@ -159,10 +161,19 @@ class TableWriter:
         """Delete photos; ids that are not there are ignored."""
         self._connection.executemany("DELETE FROM photos WHERE id = ?", ((id,) for id in ids))
 
-    def add_texts(self, found: Mapping[str, Iterable[TextLine]] | None) -> None:
-        """Store the lines of text of photos, by their digests; None forgets those of all photos."""
+    def add_texts(
+        self, found: Mapping[str, Iterable[TextLine]] | None, failed: Mapping[str, str] | None = None
+    ) -> None:
+        """Store the lines of text of photos, by their digests; None forgets those of all photos.
+
+        Of photos on which a reader of text has `failed`, it is stored which one that was.
+        """
         if found is None:
-            self._connection.execute("DELETE FROM texts")
+            for table in _OF_TEXTS:
+                self._connection.execute(f"DELETE FROM {table}")
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO unreadable_texts (digest, reader) VALUES (?, ?)", (failed or {}).items()
+        )
         rows = ((digest, store_lines(lines)) for digest, lines in (found or {}).items())
         self._connection.executemany("INSERT OR REPLACE INTO texts (digest, lines) VALUES (?, ?)", rows)
 

@@ -6,6 +6,7 @@ the figures.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ _FOUND_SIDE = 960  # … and in which they are found
 _TRIED_SIDE = 384  # … and in which it is looked whether there are any
 _TRIED, _FOUND = 0.2, 0.5  # how sure the network must be of a place then
 _SURE, _SURE_OF_ONE = 0.6, 0.9  # how sure of a line, and of one with a single character
+
+
+def reader_name() -> str:
+    """Return what is stored of a reader that failed: another version may not."""
+    return f"rapidocr {version('rapidocr')}"
 
 
 class TextReader:

@@ -45,12 +45,17 @@ def write_new(file: Path, data: bytes, times: tuple[int, int] | None = None) -> 
         temporary.write_bytes(data)
         if times is not None:
             os.utime(temporary, ns=times)
-        file.open("xb").close()  # from here on the name is taken
         try:
-            temporary.replace(file)
-        except BaseException:
-            file.unlink()
+            file.hardlink_to(temporary)
+        except FileExistsError:
             raise
+        except OSError:  # of a file system that has no links, such as FAT
+            file.open("xb").close()  # from here on the name is taken
+            try:
+                temporary.replace(file)
+            except BaseException:
+                file.unlink()
+                raise
     finally:
         temporary.unlink(missing_ok=True)
 

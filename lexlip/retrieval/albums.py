@@ -104,6 +104,8 @@ class Albums:
     def _changing(self, name: str) -> Iterator[Path]:
         """Give the file of an album, there or not, which nobody else writes meanwhile."""
         with writing(f"the album {readable(name)}"):
+            if self.folder.is_symlink():  # a stranger's index may lead to any folder
+                raise DataError(f"{self.folder} is a link, so albums there are not changed: make it a folder")
             self.folder.mkdir(exist_ok=True)
             try:
                 with FileLock(self.folder / ".lock", timeout=_PATIENCE):

@@ -14,11 +14,10 @@ WITHIN = "25km"
 QUOTES = '"“”'
 _UNITS = {"": 1.0, "km": 1.0, "m": 0.001, "mi": 1.609344}
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)"
-_COORDINATES = re.compile(
-    rf"\s*({_NUMBER})\s*°?\s*[,;]?\s+({_NUMBER})\s*°?\s*|\s*({_NUMBER})\s*[,;]\s*({_NUMBER})\s*"
-)
-_DISTANCE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*(km|mi|m|)\s*", re.IGNORECASE)
+# of texts with single spaces, so that a long run of them is not tried in many ways
+_NUMBER = r"\d+(?:\.\d*)?|\.\d+"
+_COORDINATES = re.compile(rf"([-+]?(?:{_NUMBER})) ?°? ?(?:[,;] ?|(?<= ))([-+]?(?:{_NUMBER})) ?°?")
+_DISTANCE = re.compile(rf"({_NUMBER}) ?(km|mi|m|)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ def kilometres_of(within: str | None) -> float:
     Raises:
         DataError: it is something else, or not more than 0.
     """
-    found = _DISTANCE.fullmatch(within or WITHIN)
+    found = _DISTANCE.fullmatch(" ".join((within or WITHIN).split()))
     kilometres = float(found[1]) * _UNITS[found[2].lower()] if found else 0.0
     if not 0 < kilometres < math.inf:
         raise DataError(f"'within' is {readable(str(within))!r}: give a distance such as 20km, 500m or 12mi")
@@ -55,14 +54,14 @@ def circle_of(near: str, within: str | None = None) -> Circle:
         DataError: there is no such place or distance.
         MissingPackage: it is a name, and the package that knows names is not installed.
     """
-    place = near.strip().strip(QUOTES)
+    place = " ".join(near.strip().strip(QUOTES).split())
     numbers = _COORDINATES.fullmatch(place)
     if numbers is None:
         from lexlip.retrieval.gazetteer import find_place
 
         town = find_place(place)
         return Circle(town.latitude, town.longitude, kilometres_of(within), str(town))
-    latitude, longitude = (float(number) for number in numbers.groups() if number is not None)
+    latitude, longitude = map(float, numbers.groups())
     if not is_place(latitude, longitude):
         raise DataError(
             f"'near' is {readable(place)!r}: give degrees north, -90 to 90, and east, -180 to 180, as in"

@@ -22,6 +22,7 @@ from anserini_bridge import BridgeError, IndexHeader
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
+from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -220,7 +221,8 @@ class FirstStage(ABC):
         """Close the index."""
 
     def _no_words(self, what: str) -> str:
-        return f"{what} is for an index of words, and {self.index} was made with {self.metadata.encoder}"
+        made = f"{self.index} was made with {self.metadata.encoder}"
+        return f"{readable(what)} is for an index of words, and {made}"
 
 
 class Closable(Protocol):

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge.storage import sync
-from lexlip.data.nearness import EARTH, distance
+from lexlip.data.nearness import EARTH, distance, is_place
 from lexlip.errors import EXTRAS, DataError, MissingPackage, writing
 from lexlip.machine.output_files import replacing
 from lexlip.queries.query_language import nearest_words
@@ -94,15 +94,16 @@ def find_place(name: str) -> Town:
         DataError: there is no such place, or the table cannot be written or read.
     """
     key, *regions = map(_key, name.split(","))
+    none = f"no place is called {readable(name)!r}"
+    if not key:
+        raise DataError(f"{none}: give a name, or latitude and longitude, as in 48.1,11.6")
     with _opened() as table:
         whole = [state for (state,) in table.execute("SELECT state FROM regions WHERE name = ?", [key])]
         if not regions and "" in whole and len(key) > LONGEST_CODE:
             regions = [key]  # Monaco is also what Italians call Munich
-        found = table.execute(_CALLED, [key, json.dumps(regions)]).fetchone()
-        if found is not None:
-            return Town(*found)
+        if found := _towns(table, _CALLED, [key, json.dumps(regions)]):
+            return found[0]
         large = table.execute("SELECT name, population FROM towns WHERE population >= ?", [LARGE]).fetchall()
-    none = f"no place is called {readable(name)!r}"
     if "," in name:
         raise DataError(f"{none}: behind a comma stands a country, or a state of the USA")
     if whole:
@@ -121,18 +122,27 @@ def place_at(latitude: float, longitude: float) -> str | None:
     high = math.degrees(REACH / EARTH)
     try:
         with _opened() as table:
-            rows = table.execute(_BESIDE, [latitude - high, latitude + high]).fetchall()
+            rows = _towns(table, _BESIDE, [latitude - high, latitude + high])
     except (MissingPackage, DataError):
         return None
-    towns = {
-        town: distance(latitude, longitude, town.latitude, town.longitude) for town in map(Town._make, rows)
-    }
+    towns = {town: distance(latitude, longitude, town.latitude, town.longitude) for town in rows}
     towns = {town: far for town, far in towns.items() if far <= REACH}
     there = [town for town, far in towns.items() if far <= town.radius]
     if not towns:
         return None
     town = max(there, key=lambda town: town.population) if there else min(towns, key=towns.__getitem__)
     return str(town)
+
+
+def _towns(table: sqlite3.Connection, question: str, values: list[Any]) -> list[Town]:
+    """Return the towns of an answer; sqlite3.DatabaseError: one is damaged."""
+    towns = list(map(Town._make, table.execute(question, values)))
+    for town in towns:
+        kinds = str, str, int | float, int | float, int | float
+        as_made = all(map(isinstance, town, kinds))
+        if not (as_made and is_place(town.latitude, town.longitude) and town.population >= 0):
+            raise sqlite3.DatabaseError(f"{town.name!r:.60} is described in another form")
+    return towns
 
 
 @contextmanager
@@ -146,7 +156,7 @@ def _opened() -> Iterator[sqlite3.Connection]:
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     file = Path(home) / "lexlip" / f"places-{made_of}.sqlite"
     with _making:
-        if not file.is_file():
+        if not file.exists():
             _make(file)
     try:
         address = f"{file.absolute().as_uri()}?mode=ro&immutable=1"

@@ -29,7 +29,7 @@ from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
 from lexlip.data.files import Place, find_location, modified, read_place
-from lexlip.data.nearness import distance
+from lexlip.data.nearness import distance, is_place
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
@@ -39,6 +39,7 @@ from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
     HAS_TEXTS,
+    HAS_UNREADABLE_TEXTS,
     NEW_COLUMNS,
     ROOT_COLUMNS,
     TEXT_COLUMNS,
@@ -266,13 +267,25 @@ class PhotoTable(GivenWordsTable):
     def _texts(self, ids: Sequence[str]) -> dict[str, Texts]:
         return {photo.id: photo.given for photo in self.get(ids) if photo is not None}
 
-    def unread(self) -> list[str]:
-        """Return the photos in which nobody has looked for text, one of each content, by id."""
+    def unread(self, reader: str = "") -> list[str]:
+        """Return the photos in which nobody has looked for text, one of each content, by id.
+
+        Those on which this reader failed are none of them.
+        """
         known = "digest NOT IN (SELECT digest FROM texts)" if self._all(HAS_TEXTS) else "true"
+        failed = json.dumps([one for one, by in self.unreadable_texts().items() if by == reader])
         rows = self._all(
-            f"SELECT min(id) FROM photos WHERE digest != '' AND {known} GROUP BY digest ORDER BY min(id)"
+            f"SELECT min(id) FROM photos WHERE digest != '' AND {known}"
+            " AND digest NOT IN (SELECT value FROM json_each(?)) GROUP BY digest ORDER BY min(id)",
+            [failed],
         )
         return [id for (id,) in rows]
+
+    def unreadable_texts(self) -> dict[str, str]:
+        """Return which reader of text has failed on photos, by their digests."""
+        if not self._all(HAS_UNREADABLE_TEXTS):
+            return {}
+        return dict(self._all("SELECT digest, reader FROM unreadable_texts"))
 
     def with_text(self) -> int:
         """Return in how many photos text was found."""
@@ -321,6 +334,8 @@ class PhotoTable(GivenWordsTable):
             "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken), total(words != '')"
             " FROM photos"
         )[0]
+        if not all(isinstance(day, str | None) for day in (first, last)):  # SQLite keeps anything
+            raise self._damaged(f"{first!r:.60} is no date")
         located = 0
         if "latitude" in self._columns:
             located = self._all("SELECT count(latitude) FROM photos")[0][0]
@@ -457,6 +472,9 @@ class PhotoTable(GivenWordsTable):
             raise self._damaged(f"{row['id']!r:.60} is described in another form")
         root, file, member = row["root"], row["file"], row["member"]
         north, east = row.get("latitude"), row.get("longitude")  # older tables lack them
+        place = None if north is None or east is None else (north, east)
+        if place and not is_place(*place):
+            raise self._damaged(f"{row['id']!r:.60} was taken at no place on Earth")
         captions, embedded, keywords = (self._list(row[k]) for k in ("captions", "embedded", "keywords"))
         return Photo(
             id=row["id"],
@@ -467,7 +485,7 @@ class PhotoTable(GivenWordsTable):
             keywords=tuple(keywords),
             fingerprint=_unsigned(row["fingerprint"]),
             text=lines.get(row["digest"], ()),
-            place=None if north is None or east is None else (north, east),
+            place=place,
             **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 
@@ -529,8 +547,11 @@ class OldPhotoTable(PhotoTable):
     def lines(self, digests: Sequence[str] | None = None) -> dict[str, tuple[TextLine, ...]]:
         return {}
 
-    def unread(self) -> list[str]:
+    def unread(self, reader: str = "") -> list[str]:
         return []
+
+    def unreadable_texts(self) -> dict[str, str]:
+        return {}
 
     def with_text(self) -> int:
         return 0

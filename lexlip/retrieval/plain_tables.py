@@ -55,8 +55,12 @@ TEXTS = """
 CREATE TABLE IF NOT EXISTS texts (  -- what was read in photos; older tables lack it
     digest TEXT PRIMARY KEY, lines TEXT NOT NULL, sum INTEGER
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unreadable_texts (  -- on which a reader of text failed; older tables lack it
+    digest TEXT PRIMARY KEY, reader TEXT NOT NULL
+) WITHOUT ROWID;
 """
 HAS_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'texts'"
+HAS_UNREADABLE_TEXTS = "SELECT 1 FROM sqlite_master WHERE name = 'unreadable_texts'"
 
 ROOT_COLUMNS = ("number", "absolute", "relative")
 TEXT_COLUMNS = ("digest", "lines")

@@ -534,9 +534,9 @@ def _none_near(photos: PhotoTable, circle: Circle) -> str:
     """Return how far the nearest photo is from a circle's middle."""
     everywhere = Filters(near=f"{circle.latitude},{circle.longitude}", within="99999km")
     places = photos.places(photos.select(everywhere)).values()
-    nearest = min(distance(*place, circle.latitude, circle.longitude) for place in places)
+    far = [distance(*place, circle.latitude, circle.longitude) for place in places]
     none = f"no photo was taken within {circle.kilometres:g} km of {circle.name}"
-    return f"{none}; the nearest was {nearest:,.1f} km away"
+    return f"{none}; the nearest was {min(far):,.1f} km away" if far else none
 
 
 def _uppermost(facets: dict[str, Any]) -> str:

@@ -90,7 +90,9 @@ def test_a_dense_index_says_what_it_is(here: Run, photos: Path) -> None:
 def test_json(here: Run) -> None:
     done = as_json(here, "index", "photos", "--model", "clip", "--ann", "hnsw")
     names = ["index", "photos", "postings", "megabytes", "seconds", "skipped"]
-    more = "resumed unlisted captions_left_out files unsealed text_read with_text text_unread missed"
+    more = (
+        "resumed unlisted captions_left_out files unsealed text_read with_text text_unread text_failed missed"
+    )
     assert list(done) == [*names, *more.split()]
     assert (done["photos"], done["postings"], done["skipped"]) == (6, None, [])
     size = sum(file.stat().st_size for file in Path(".lexlip").rglob("*") if file.is_file()) / 1e6

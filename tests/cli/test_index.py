@@ -35,7 +35,16 @@ def test_what_is_said_and_written(lexlip: Run, photos: Path) -> None:
     done = as_json(lexlip, "index", "photos", "--index", "there")
     assert list(done) == [
         *("index", "photos", "postings", "megabytes", "seconds", "skipped", "resumed", "unlisted"),
-        *("captions_left_out", "files", "unsealed", "text_read", "with_text", "text_unread", "missed"),
+        *(
+            "captions_left_out",
+            "files",
+            "unsealed",
+            "text_read",
+            "with_text",
+            "text_unread",
+            "text_failed",
+            "missed",
+        ),
     ]
     assert done["skipped"] == [{"id": "bad.jpg", "reason": "not an image"}]
     assert (done["index"], done["photos"]) == ("there", 6)

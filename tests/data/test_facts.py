@@ -135,6 +135,8 @@ def test_a_place_that_is_divided_by_zero() -> None:
         ("N", "E", None),
         ("48,8x,0N", "11,0E", None),
         ("0,0N", "0,0E", None),
+        ("0,0.000001N", "0,0.000001E", None),
+        (f"{'0,' * 400}1N", "11,0E", None),  # 60 to the power of 400 is no float
     ],
 )
 def test_places_of_xmp(latitude: str, longitude: str, place: tuple[float, float] | None) -> None:

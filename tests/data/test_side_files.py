@@ -99,6 +99,24 @@ def test_what_is_no_xmp_is_refused(data: bytes) -> None:
         with_words(data, ["dog"])
 
 
+def test_a_file_that_would_be_too_large_to_be_read_stays_as_it_is() -> None:
+    full = DIGIKAM.replace(b"A &amp; B", b"A" * (LONGEST_XMP - len(DIGIKAM) - 50))
+    assert len(full) <= LONGEST_XMP
+    with pytest.raises(ValueError, match="it would have more than"):
+        with_words(full, ["dogs", "cats"] * 50)
+
+
+def test_deep_xmp_is_refused() -> None:
+    deep = DIGIKAM.replace(b"</r:RDF>", b"<a>" * 50_000 + b"</a>" * 50_000 + b"</r:RDF>")
+    with pytest.raises(ValueError, match="no XMP: it is nested too deep"):
+        with_words(deep, ["dog"])
+
+
+def test_thousands_of_words_are_taken_out() -> None:
+    words = [f"w{number}" for number in range(8000)]
+    assert with_words(written(DIGIKAM, words), ["dog"]) is not None
+
+
 def test_exiftool_reads_it(tmp_path: Path) -> None:
     if shutil.which("exiftool") is None:
         pytest.skip("exiftool is not installed: apt-get install libimage-exiftool-perl")

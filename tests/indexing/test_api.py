@@ -157,3 +157,33 @@ def test_what_does_not_go_together_is_one_sentence(
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
     assert "out holds other files, such as thesis.txt" in refused(photos)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "packaged", "photos"]
+
+
+def test_a_damaged_file_of_a_photo_does_not_hide_the_others(
+    photos: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    """An edited copy and the JPEG are damaged, so the RAW file is seen; then they become whole again."""
+    pytest.importorskip("rawpy")
+    whole, edited = (photos / "0.jpg").read_bytes(), photos / "0-edited.jpg"
+    (photos / "0.dng").write_bytes((photos / "1.jpg").read_bytes())
+    for name in ("0.jpg", "0-edited.jpg"):
+        (photos / name).write_bytes(b"")
+    others = {f"{number}.jpg" for number in range(1, 6)}
+
+    def ids(source: Any) -> set[str]:
+        done = index(source, tmp_path / "index", model_folder)
+        named = {Path(one.id).name for one in done.skipped}
+        assert named == {name for name in ("0.jpg", "0-edited.jpg") if not (photos / name).read_bytes()}
+        assert done.files["photos"] == done.photos + len(done.skipped)
+        with PhotoSearch(tmp_path / "index") as search, search.now() as (_, table):
+            return {Path(id).name for id in table.paths()}
+
+    assert ids(photos) == ids(photos) == {"0.dng", *others}
+    (photos / "0.jpg").write_bytes(whole)
+    assert ids(photos) == ids(photos) == {"0.jpg", *others}
+    edited.write_bytes(whole)
+    assert ids(photos) == ids(photos) == {"0-edited.jpg", *others}
+    edited.write_bytes(b"")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.jpg").write_bytes(whole)
+    assert ids([photos, tmp_path / "more"]) == {"0.jpg", "a.jpg", *others}

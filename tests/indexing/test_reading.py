@@ -110,9 +110,17 @@ def test_a_photo_on_which_the_reader_fails_stops_no_other(
                 raise RuntimeError("a shape that the network does not take")
             return lines
 
+    index, how = tmp_path / "index", {"model": model_folder}
     monkeypatch.setattr(reading, "TextReader", Fails)
-    done = lexlip.index(photos, tmp_path / "index", model=model_folder, text=True)
-    assert (done.text_read, done.text_unread, done.with_text) == (2, 1, 2)
+    done = lexlip.index(photos, index, text=True, **how)
+    assert (done.text_read, done.text_failed, done.text_unread, done.with_text) == (2, 1, 0, 2)
+    monkeypatch.undo()
+    (photos / "1.png").rename(photos / "moved.png")  # it is known by its content
+    for more in ({}, {"anew": True}):
+        done = lexlip.index(photos, index, **how, **more)
+        assert (done.text_read, done.text_failed, done.text_unread) == (0, 0, 0)
+    monkeypatch.setattr(reading, "reader_name", lambda: "rapidocr 99.0")
+    assert lexlip.index(photos, index, **how).text_read == 1  # another version is asked again
 
 
 def test_without_the_package(

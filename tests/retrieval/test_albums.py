@@ -119,3 +119,13 @@ def test_what_cannot_be_written_leaves_the_album(albums: Albums, monkeypatch: py
             albums.change("some", ["b.jpg"])
     assert albums.ids("some") == ["a.jpg"]
     assert albums.names() == ["some"]
+
+
+def test_a_folder_of_albums_that_is_a_link_is_not_written_to(tmp_path: Path) -> None:
+    """A stranger's index may lead anywhere."""
+    (tmp_path / "index").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "index" / "albums").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="is a link"):
+        Albums(tmp_path / "index").change("starred", ["a.jpg"])
+    assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -1,6 +1,6 @@
 import pytest
 
-from lexlip.errors import DataError
+from lexlip.errors import DataError, FixableError
 from lexlip.retrieval.circle import Circle, circle_of, kilometres_of
 
 
@@ -30,3 +30,12 @@ def test_coordinates(text: str) -> None:
 def test_what_is_not_on_earth(text: str) -> None:
     with pytest.raises(DataError, match="give degrees north, -90 to 90"):
         circle_of(text)
+
+
+def test_a_long_run_of_blanks_or_digits_is_refused_at_once() -> None:
+    """Tried in all the ways in which it can be parted, it would take hours."""
+    for text in (f"1{' ' * 10_000}x", "1" * 10_000 + "x"):
+        with pytest.raises(FixableError):
+            circle_of(text)
+        with pytest.raises(DataError, match="give a distance"):
+            kilometres_of(text + "x")

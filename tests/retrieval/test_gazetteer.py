@@ -1,3 +1,6 @@
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,6 +88,18 @@ def test_a_table_that_is_damaged(made: Path, tmp_path: Path, monkeypatch: pytest
     with pytest.raises(DataError, match=r"is damaged .*: delete it, and it is made again"):
         find_place("paris")
     assert place_at(45.76, 4.84) is None
+    shutil.copy(file, damaged)
+    with closing(sqlite3.connect(damaged)) as table:
+        table.execute("UPDATE towns SET population = 'many'")
+        table.commit()
+    with pytest.raises(DataError, match="is described in another form"):
+        find_place("paris")
+    assert place_at(45.76, 4.84) is None
+    damaged.unlink()
+    damaged.mkdir()  # where no table can be made: that is not tried each time
+    monkeypatch.setattr(gazetteer, "_make", None)
+    with pytest.raises(DataError, match="is damaged"):
+        find_place("paris")
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

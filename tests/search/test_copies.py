@@ -1,3 +1,4 @@
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -68,7 +69,18 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         check_folder("")
 
 
-@pytest.mark.parametrize("call", ["write_bytes", "replace"])
+def no_links(self: Path, other: Path) -> None:
+    raise OSError(errno.EPERM, "Operation not permitted")  # as FAT says it
+
+
+def test_a_file_system_without_links(photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    for before in (0, 1):
+        assert copy_hits([hit(photos / "0.jpg")], read_location, out).before == before
+    assert names(out) == ["0.jpg"]
+
+
+@pytest.mark.parametrize("call", ["write_bytes", "hardlink_to", "replace"])
 def test_what_cannot_be_written_leaves_no_half(
     photos: Path, out: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
@@ -82,6 +94,8 @@ def test_what_cannot_be_written_leaves_no_half(
         return whole(self, *given)
 
     with monkeypatch.context() as patched:
+        if call == "replace":
+            patched.setattr(Path, "hardlink_to", no_links)
         patched.setattr(Path, call, interrupted)
         with pytest.raises(KeyboardInterrupt):
             copy_hits([hit(photos / "0.jpg")], read_location, out)

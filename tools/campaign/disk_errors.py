@@ -67,7 +67,8 @@ def at_a_call(random: Random, place: Place) -> None:
     for _ in range(CHOICES):
         job = Operation.any(random, place)
         # those for a photo are left out: it may be skipped
-        calls = [one for one in job.calls() if one.name in FAILING and one.path.startswith("/.lexlip")]
+        written = ("/.lexlip", "/.copies", *(["/."] if job.name == "keywords" else []))
+        calls = [one for one in job.calls() if one.name in FAILING and one.path.startswith(written)]
         call, error = random.choice(calls), random.choice(["ENOSPC", "EIO"])
         ended, came = tracing.at(call, f"error={error}", job.command, place.folder, job.library)
         what = f"lexlip {job.name} with {error} at {call}"

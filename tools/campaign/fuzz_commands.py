@@ -15,18 +15,26 @@ import click
 
 from .contract import Broken, Place, attack
 from .mutations import VALUES, mutate_tree, perhaps_mutated, text
-from .prepare import KINDS, index_of
+from .prepare import KINDS, give_towns, index_of
 from .processes import check_end, invoke, refusals, shown
 
 DATES = ("", "2014", "2014-13", "2014-02-30", "0000", "x", "\ud800")
 CURSORS = ("e30", "AAAA", "eyJzdGF0ZSI6IjEifQ")
 NUMBERS = ("0", "1", "2", "-1", "1e3", "nan", "inf", "3.5", "999999", "1" * 40, "", "x")
-RUN = "index optimize search explain words evaluate doctor pretrain".split()
+FIELDS = ("near", "name", "folder", "caption", "text")
+NEAR = (
+    *("45.7,4.8", "45.7 4.8", "0,0", "90,180", "-91,0", "nan,nan", "1e5,2", "1" + " " * 900 + "x", "9" * 900),
+    *("lyon", "paris, texas", ",", "lyon,,", "1," * 400, "٤٥,٣", "+1,-1", '"'),
+)
+WITHIN = ("20km", "0", "1e9km", "9" * 400, "-1", "5mi", "nan", "1" + " " * 900 + "x", "99999999km")
+ALBUMS = ("circles", "Circles", "none", "..", "a/b", "con", "", "x" * 99)
+RUN = "index optimize search explain words evaluate doctor pretrain keywords export".split()
 """Commands that are run; of the others, which serve or measure for long, only the options are read."""
 SOURCES = (
     *("library", "library/0.jpg", "library/0.txt", "library/.lexlip", "tiny.yaml", "missing", "missing/x"),
     *("scenes:2:0", "scenes:0:0", "scenes:x", "a-{0..3}.tar", "{", "*.tar", "[", "", ".", "~", "-", "--"),
-    *("a=b", "optim.lr=x", "out=x", "/dev/null", "two red circles", "new/x.jsonl"),
+    *("a=b", "optim.lr=x", "out=x", "/dev/null", "two red circles", "new/x.jsonl", "near:45.1,4.8"),
+    *("text:exit", "45.1,4.8", "20km", "circles", "opensearch", "elasticsearch"),
 )
 """What may stand for a path, a source or a sentence, below the try's folder."""
 
@@ -35,6 +43,7 @@ SOURCES = (
 def _open(prepared: Path, kind: str) -> Any:
     from lexlip.search.photo_search import PhotoSearch
 
+    give_towns(prepared)
     return PhotoSearch(index_of(prepared, kind))
 
 
@@ -42,19 +51,23 @@ def _open(prepared: Path, kind: str) -> Any:
 def queries(random: Random, place: Place) -> None:
     """Ask an open index of each kind: refused, or answered with hits in order."""
     kind, k, query = random.choice(KINDS), random.choice([1, 3, 10, 10**6]), text(random)
+    how: dict[str, Any] = {}
     with refusals():
-        hits = _answer(random, _open(place.prepared, kind), query, k).hits
+        hits = _answer(random, _open(place.prepared, kind), query, k, how)
+        if hits is None:
+            return
         scores = [hit.score for hit in hits]
-        if len(scores) > k or scores != sorted(scores, reverse=True):
+        by_score = how.get("sort", "match") == "match"
+        if len(scores) > k or (by_score and scores != sorted(scores, reverse=True)):
             raise Broken(f"{kind}: {query!r} has {len(scores)} hits for k={k}, with scores {scores[:4]}")
         if len({hit.id for hit in hits}) < len(scores):
             raise Broken(f"{kind}: {query!r} has a hit twice")
 
 
-def _answer(random: Random, photos: Any, query: str, k: int) -> Any:
+def _answer(random: Random, photos: Any, query: str, k: int, how: dict[str, Any]) -> Any:
+    """Return the hits of a search at random, which is told `how`; None of a listing, which has no scores."""
     from lexlip.retrieval.filters import Filters
 
-    how: dict[str, Any] = {}
     if random.random() < 0.3:
         how["cursor"] = random.choice([text(random), *CURSORS])
     if random.random() < 0.2:
@@ -62,13 +75,34 @@ def _answer(random: Random, photos: Any, query: str, k: int) -> Any:
     if random.random() < 0.3:
         after, before = (random.choice(DATES) for _ in range(2))
         how["filters"] = Filters(after, before, random.choice(["", "..", text(random)]), text(random))
-    asked = random.randrange(4)
+    elif random.random() < 0.4:
+        near, within, album = (random.choice([None, *some]) for some in (NEAR, WITHIN, ALBUMS))
+        how["filters"] = Filters(near=near, within=within, album=album)
+        how["sort"] = random.choice(["match", "date", "place"])
+    asked = random.randrange(6)
     if asked == 0:
-        return photos.similar(query, k, **how)
+        return photos.similar(query, k, **how).hits
     if asked == 1:
         red, typed, two = (random.choice([1, 0, -1, 1e308, float("nan"), 1e-300]) for _ in range(3))
-        return photos.words({"red": red, query: typed, "two": two}, k, [query], **how)
-    return photos.text(query, k, **how)
+        return photos.words({"red": red, query: typed, "two": two}, k, [query], **how).hits
+    if asked == 2:
+        return _list(random, photos, k, how)
+    if random.random() < 0.4:
+        field = random.choice(FIELDS)
+        value = random.choice([*(NEAR if field == "near" else ()), text(random), "exit", "circles"])
+        query = f"{query[:200]} {field}:" + random.choice([value, f'"{value}"'])
+    return photos.text(query, k, **how).hits
+
+
+def _list(random: Random, photos: Any, k: int, how: dict[str, Any]) -> None:
+    """List photos by date, all pages, and by month; Broken: that does not add up."""
+    filters = how.get("filters")
+    page = photos.listed(k, filters, how.get("cursor"), random.choice(["newest", "oldest"]))
+    if len(page.photos) > min(k, page.total) or bool(page.total) == bool(page.unmet):
+        raise Broken(f"{len(page.photos)} photos of {page.total} on a page of {k}: {page.unmet!r}")
+    months = photos.timeline(filters)
+    if sum(month.photos for month in months.months) + months.undated != page.total:
+        raise Broken(f"{page.total} photos are listed, and by month they are {months}")
 
 
 @attack("fuzz.options", 200, 4, 120)
@@ -76,7 +110,9 @@ def options(random: Random, place: Place) -> None:
     """Give a command options at random: it works, or ends with exit code 2 and a sentence."""
     from lexlip.cli import main
 
-    name, command = random.choice([*_commands(main), *[(("pretrain",), main.commands["pretrain"])] * 9])
+    give_towns(place.prepared)
+    commands = list(_commands(main))
+    name, command = random.choice([*commands, *[one for one in commands if one[0] == ("pretrain",)] * 9])
     shutil.copytree(place.prepared / "library", "library")
     shutil.copy(place.prepared / "tiny.yaml", ".")
     arguments = _arguments(random, place, command)
@@ -98,7 +134,10 @@ def options(random: Random, place: Place) -> None:
 def _commands(
     group: click.Group, above: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)  # which loads it
+        assert command is not None
         if isinstance(command, click.Group):
             yield from _commands(command, (*above, name))
         else:

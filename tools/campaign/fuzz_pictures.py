@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from random import Random
 from typing import Any
 
@@ -19,6 +20,11 @@ XMP = (
     '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
     '<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:subject><rdf:Bag><rdf:li>dog</rdf:li>'
     "</rdf:Bag></dc:subject></rdf:Description></rdf:RDF></x:xmpmeta>"
+)
+XMP_EXIF = "http://ns.adobe.com/exif/1.0/"
+DEGREES = (
+    *("45,45.5N", "0,0N", "nanN", "1e999N", "-91S", "N", "", "45", "45/0N", "0," * 400 + "1N", "٤٥N", "1_0W"),
+    *("45,45,45E", "179.9999999W", "180.1E"),
 )
 LAUGHS = '<!DOCTYPE x [<!ENTITY a "ha">' + "".join(
     f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9)
@@ -73,6 +79,13 @@ def pictures() -> list[tuple[str, bytes]]:
         file = io.BytesIO()
         picture.save(file, form, **options)
         written.append((form, file.getvalue()))
+    if find_spec("pillow_jxl"):
+        import pillow_jxl  # noqa: F401 (Pillow can write them from now on)
+
+        for picture, options in ((colours, {}), (colours.convert("RGBA"), {"lossless": True}), (noise, {})):
+            file = io.BytesIO()
+            picture.save(file, "JXL", **options)
+            written.append(("JXL", file.getvalue()))
     heic = sorted((ROOT / "tests" / "data" / "heic").glob("*.hei[cf]"))
     raw = runpy.run_path(str(ROOT / "tests" / "data" / "made_raw.py"))
     for preview in (None, raw["jpeg"](raw["drawing"]())):
@@ -102,7 +115,11 @@ def facts(random: Random, place: Place) -> None:
     for tag in (0x010F, 0x0110, 0x0112, 0x0132, 0x010E, 0x9C9B):
         words = text(random).encode("utf-8", "replace")
         exif[tag] = random.choice([words, random.randrange(70000), b"\xff" * 9])
+    if random.random() < 0.5:
+        exif[0x8825] = {1: _letter(random), 2: _degrees(random), 3: _letter(random), 4: _degrees(random)}
     packet = mutate(random, XMP.encode()) if random.random() < 0.7 else LAUGHS.encode() + b"]><x>&j;</x>"
+    if random.random() < 0.4:
+        packet = xmp(random)
     file, form = io.BytesIO(), random.choice(["JPEG", "PNG", "WEBP", "TIFF"])
     try:
         Image.new("RGB", (9, 8)).save(file, form, exif=exif, xmp=packet)
@@ -110,6 +127,63 @@ def facts(random: Random, place: Place) -> None:
         return
     side = random.choice([b"", packet, mutate(random, packet), b"\xff\xfe" + packet])
     check(random, mutate(random, file.getvalue(), most=1), "hostile metadata", side)
+
+
+def _letter(random: Random) -> str:
+    return random.choice(["N", "S", "E", "W", "n", "?", "", "NN"])
+
+
+def _degrees(random: Random) -> tuple[Any, ...]:
+    """Return degrees, minutes and seconds as EXIF has them, some of which are none."""
+    from PIL.TiffImagePlugin import IFDRational
+
+    parts = [0, 1, 45, 90.5, 181, 2**31, IFDRational(1, 0), IFDRational(0, 0), IFDRational(-45, 1)]
+    return tuple(random.choice(parts) for _ in range(random.choice([3, 3, 3, 0, 1, 9])))
+
+
+def xmp(random: Random) -> bytes:
+    """Return XMP with a place, thousands of words, or very deep; it may be damaged."""
+    kind = random.randrange(5)
+    if kind == 0:
+        packet = XMP.replace("<rdf:li>dog</rdf:li>", "".join(f"<rdf:li>w{n}</rdf:li>" for n in range(40_000)))
+    elif kind == 1:
+        depth = random.choice([90, 3000, 100_000])
+        packet = XMP.replace("</rdf:RDF>", "<a>" * depth + "</a>" * depth + "</rdf:RDF>")
+    else:
+        north, east = random.choice(DEGREES), random.choice(DEGREES)
+        place = f'xmlns:exif="{XMP_EXIF}" exif:GPSLatitude="{north}" exif:GPSLongitude="{east}"'
+        packet = XMP.replace("<rdf:Description", f"<rdf:Description {place}")
+    data = packet.encode(random.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))
+    return mutate(random, data) if kind == 4 else data
+
+
+@attack("fuzz.side-files", 300, 20, 30)
+def side_files(random: Random, place: Place) -> None:
+    """Write words into hostile XMP and take them out again: what a person wrote stays, or it is no XMP."""
+    from PIL import Image
+
+    from lexlip.data.facts import read_embedded
+    from lexlip.data.side_files import LONGEST_XMP, with_words
+
+    def read(data: bytes) -> Any:
+        return read_embedded(Image.new("RGB", (2, 2)), [data])
+
+    before = xmp(random) if random.random() < 0.8 else mutate(random, random.choice([XMP.encode(), b""]))
+    words = [random.choice(["dog", "Dog", "snow", "a&b", text(random).strip()[:60]]) for _ in range(3)]
+    words = ["".join(letter for letter in word if letter.isprintable()) for word in words]
+    try:
+        after = with_words(before, words := [word.strip() for word in words if word.strip()])
+        if after is None:
+            return
+        again = with_words(after, [])
+    except ValueError as error:
+        if "\n" in str(error) or not str(error):
+            raise Broken(f"the error says {str(error)!r}") from error
+        return
+    if len(after) > LONGEST_XMP or read(after) != read(before):
+        raise Broken(f"with the words {words}, {read(before)!s:.200} is read as {read(after)!s:.200}")
+    if again is None or (again and read(again) != read(before)):
+        raise Broken(f"after the words {words} were taken away, {read(before)!s:.200} is not the same")
 
 
 def check(random: Random, data: bytes, what: str, side: bytes = b"") -> None:
@@ -122,6 +196,10 @@ def check(random: Random, data: bytes, what: str, side: bytes = b"") -> None:
             raise Broken(f"{what}: the picture is {picture.mode} of {picture.size}")
         if min(known.width, known.height) < 1 or known.size != len(data):
             raise Broken(f"{what}: the facts are {known}")
+        if known.place and not (
+            abs(known.place[0]) <= 90 and abs(known.place[1]) <= 180 and any(known.place)
+        ):
+            raise Broken(f"{what}: it was taken at {known.place}")
         "".join([*known.captions, *known.keywords, known.camera or ""]).encode()  # else no index stores them
     with refusals():
         facts_of_header(io.BytesIO(data), [side])

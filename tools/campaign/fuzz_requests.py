@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shutil
 import subprocess
 import threading
 from contextlib import chdir
@@ -14,9 +16,10 @@ from typing import Any
 from urllib.parse import quote
 
 from .contract import Broken, Place, attack
+from .fuzz_commands import NEAR
 from .fuzz_pictures import pictures
 from .mutations import hostile_json, mutate, mutate_tree, perhaps_mutated, text
-from .prepare import index_of
+from .prepare import give_towns, index_of, made_once
 from .processes import LEXLIP, environment
 
 Headers = list[tuple[bytes, bytes]]
@@ -27,7 +30,10 @@ PATHS = (
     *("/", "/{}", "/api/{}", "/assets/{}", "/api/openapi.json"),
 )
 METHODS = "GET GET GET POST POST HEAD PUT OPTIONS DELETE X".split()
-KEYS = "q k cursor adjust after before folder caption min_score prefix word width".split()
+KEYS = (
+    "q k cursor adjust after before folder caption min_score prefix word width near within album sort group"
+    " content_only limit"
+).split()
 HEADERS = (
     b"host origin cookie authorization range accept if-none-match content-length content-encoding"
     b" sec-fetch-site if-modified-since x-forwarded-for accept-encoding"
@@ -35,6 +41,10 @@ HEADERS = (
 JSON_TYPES = (b"application/json", b"application/json", b"text/plain", b"", b"application/json; charset=x")
 SEARCH: dict[str, Any] = {"q": "two red circles", "k": 5, "adjust": ["+red"], "offset": 0, "min_score": 0}
 SEARCH["filters"] = {"after": "2014"}
+OF_PHOTOS: tuple[dict[str, Any], ...] = (
+    {"keys": ["MC5qcGc", "MS5qcGc", "AAAA", "MC5qcGc"]},  # 0.jpg, 1.jpg; to download
+    {"add": ["MC5qcGc", "MS5qcGc"], "remove": ["MS5qcGc"]},  # to an album, and from it
+)
 TOOLS = "search similar explain show_photo status x".split()
 SECONDS = 20
 STARTING = 240  # that the process with the image model may take to start
@@ -53,7 +63,7 @@ class Server:
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
         described = (path for path in self.app.openapi()["paths"] if "update" not in path)
-        self.paths = sorted({*PATHS, *(path.replace("{key}", "{}") for path in described)})
+        self.paths = sorted({*PATHS, *(re.sub(r"{\w+}", "{}", path) for path in described)})
 
     def ask(
         self,
@@ -106,7 +116,9 @@ class Server:
 def _server(prepared: Path) -> Server:
     """Return a server that has answered a picture, for which it starts a process."""
     with chdir(prepared):  # where that process starts too; the folder of a try is removed
-        server = Server(index_of(prepared, "impact"))
+        give_towns(prepared)
+        library = made_once(prepared / "served", lambda folder: shutil.copytree(prepared / "library", folder))
+        server = Server(library / ".lexlip")  # whose albums change
         headers = [HOST, (b"content-type", b"image/jpeg")]
         status, _, content = server.ask("POST", "/api/search", "", headers, pictures()[0][1], STARTING)
     if status != 200:
@@ -118,7 +130,7 @@ def _server(prepared: Path) -> Server:
 def requests(random: Random, place: Place) -> None:
     """Send a request: it is answered, or refused with a problem document, and never ends in a fault."""
     server = _server(place.prepared)
-    hole = random.choice(["MC5qcGc", "0.jpg", "..", "AAAA", "%00", text(random)[:300]])
+    hole = random.choice(["MC5qcGc", "0.jpg", "..", "AAAA", "%00", "circles", text(random)[:300]])
     path = random.choice(server.paths).replace("{}", hole)
     path = path.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     method, query = random.choice(METHODS), _query(random)
@@ -148,7 +160,8 @@ def _refuse_number(name: str) -> None:
 
 
 def _query(random: Random) -> str:
-    values = [random.choice([text(random)[:2000], "5", "-1", "nan", "dog"]) for _ in range(3)]
+    usual = ["5", "-1", "nan", "dog", "newest", "place", "circles", "20km", random.choice(NEAR)]
+    values = [random.choice([text(random)[:2000], *usual]) for _ in range(3)]
     quoted = [quote(value.encode("utf-8", "surrogatepass")) for value in values]
     query = "&".join(f"{random.choice(KEYS)}={value}" for value in quoted)
     return perhaps_mutated(random, query.encode(), 0.2).decode("latin-1")
@@ -160,6 +173,9 @@ def _body(random: Random) -> tuple[bytes, bytes]:
         picture = random.choice(pictures())[1]
         return mutate(random, picture), random.choice([b"image/jpeg", b"image/png", b"image/"])
     tree = {**SEARCH, random.choice(["like", "terms"]): {"dog": 1}} if kind == 1 else SEARCH
+    tree = random.choice([tree, *OF_PHOTOS])
+    if random.random() < 0.2:
+        return json.dumps(tree).encode(), b"application/json"
     if random.random() < 0.2:
         return hostile_json(random, tree), random.choice(JSON_TYPES)
     data = json.dumps(mutate_tree(random, tree)).encode()

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from .contract import Broken, Place, attack
-from .fuzz_pictures import XMP, pictures
+from .fuzz_pictures import XMP, pictures, xmp
 from .mutations import TEXTS, mutate, mutate_tree, perhaps_mutated, text
 from .processes import refusals
 
@@ -125,8 +125,14 @@ def _add_odd_entry(random: Random, folder: Path) -> None:
     suffix = random.choice([".jpg", ".JPG", ".png", ".txt", ".xmp", ""])
     name = f"{text(random)[:60]}{suffix}".replace("/", "_")
     path = folder / name.replace("\0", "") if name.strip("\0.") else folder / "plain.jpg"
-    kind = random.randrange(9)
-    if kind == 0:
+    kind = random.randrange(11)
+    if kind == 9:
+        data = mutate(random, random.choice(pictures())[1])
+        same = random.choice(["0.jpg", "0.DNG", "0-edited.jpg", "IMG_E0001.JPG", "IMG_0001.HEIC", "0.mov"])
+        (folder / same).write_bytes(random.choice([data, data[: len(data) // 2], b"", _jpeg()]))
+    elif kind == 10:
+        (folder / random.choice(["0.xmp", "1.jpg.xmp"])).write_bytes(xmp(random))
+    elif kind == 0:
         os.mkfifo(path)
     elif kind == 1:
         path.symlink_to(random.choice(["/dev/zero", "/dev/null", ".", "..", "missing", "/proc/self/mem"]))

@@ -1,6 +1,7 @@
 """Makes what attacks need: photos, tiny models, indexes of each kind.
 
-PREPARED/library/         photos with captions, and library/.lexlip, an index of words in several segments
+PREPARED/library/         photos with captions, half of them with a place, and library/.lexlip, an index of
+                          words in several segments, with texts that nobody has read, and an album
 PREPARED/added/           photos that updates add
 PREPARED/words, dense     runs of tiny models, with the losses of each step
 PREPARED/indexes/KIND     flat, hnsw, bm25; and other/KIND of other photos, words included
@@ -8,6 +9,7 @@ PREPARED/tiny.yaml        the config of the runs
 and, when first asked for:
 PREPARED/sharded/         tars, and sharded/.lexlip, their index in shards of several segments
 PREPARED/interrupted/run  a training that was interrupted
+PREPARED/towns, served    the table of towns; a copy of the library that is served, and its albums changed
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from unittest.mock import patch
+
+from lexlip.retrieval.text_lines import TextLine
 
 from .contract import NotRun, Place
 from .processes import invoke, must, run
@@ -93,6 +98,23 @@ def copy_index(place: Place, kind: str) -> Path:
     return Path(shutil.copytree(index_of(place.prepared, kind), place.folder / "index"))
 
 
+def give_towns(prepared: Path) -> None:
+    """Let this process have the table of towns, which takes long to make; without its package, nothing."""
+    from lexlip.errors import FixableError
+    from lexlip.retrieval.gazetteer import find_place
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        with patch.dict(os.environ, XDG_CACHE_HOME=str(folder)), suppress(FixableError):
+            find_place("lyon")
+
+    for table in made_once(prepared / "towns", make).rglob("*.sqlite"):
+        place = Path(os.environ["XDG_CACHE_HOME"]) / "lexlip" / table.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists():
+            place.symlink_to(table)
+
+
 def sharded(prepared: Path) -> Path:
     """Return the folder of an index in shards.
 
@@ -149,13 +171,18 @@ def _interrupt() -> None:
 
 
 def draw(folder: Path, numbers: range) -> None:
-    """Draw photos, by the number of a scene, and write their captions beside them."""
+    """Draw photos, by the number of a scene, and write their captions beside them; even ones have a place."""
+    from PIL import Image
+
     from lexlip.data import Scenes
 
     folder.mkdir(exist_ok=True)
     scenes = Scenes(numbers.stop, seed=3)
     for number in numbers:
-        scenes.image(number).save(folder / f"{number}.jpg")
+        exif = Image.Exif()
+        if number % 2 == 0:
+            exif[0x8825] = {1: "N", 2: (45.0, float(number % 60), 0.0), 3: "E", 4: (4.0, 50.0, 0.0)}
+        scenes.image(number).save(folder / f"{number}.jpg", exif=exif)
         (folder / f"{number}.txt").write_text("\n".join(scenes.items[number].captions) + "\n")
 
 
@@ -168,8 +195,21 @@ def pack(tar: Path, files: Iterable[tuple[str, bytes]]) -> None:
             packed.addfile(member, io.BytesIO(data))
 
 
+class _Signs:
+    """Stands for the reader of text in photos, which would find none in what is drawn here."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def read(self, photo: object) -> tuple[TextLine, ...]:
+        self._number += 1
+        return (TextLine(f"EXIT {self._number} lyon", (0, 0, 500, 0, 500, 90, 0, 90)),)
+
+
 def _make() -> None:
     from lexlip.cli import main
+    from lexlip.indexing import reading
+    from lexlip.retrieval.albums import Albums
 
     def lexlip(*arguments: object) -> None:
         main(list(map(str, arguments)), standalone_mode=False)
@@ -185,6 +225,9 @@ def _make() -> None:
         draw(Path("library"), numbers)
         update = ["--update"] if numbers.start else ["--model", model]
         lexlip("index", "library", "--index", "library/.lexlip", *update)
+    with patch.object(reading, "TextReader", _Signs), patch.object(reading, "find_spec", bool):
+        lexlip("index", "library", "--index", "library/.lexlip", "--update", "--text")
+    Albums("library/.lexlip").change("circles", ["0.jpg", "3.jpg"])
     for source, place in (("library", indexes), ("others", indexes / "other")):
         lexlip("index", source, "--index", place / "flat", "--model", "dense/best")
         lexlip("index", source, "--index", place / "hnsw", "--model", "dense/best", "--ann", "hnsw")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, redirect_stderr, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from .contract import Broken, Place, attack
 from .fuzz_requests import HOST, Server
-from .prepare import index_of
-from .processes import must
+from .operations import files_of
+from .prepare import give_towns, index_of
+from .processes import check_end, invoke, must
 
 SECRET = b"root:x:0:0:a secret beside the photos\n"
 ASKED = 40  # requests of one try
@@ -28,6 +31,7 @@ class Photos:
 
     def __init__(self, place: Place, kind: str) -> None:
         self.folder, self.outside = place.folder / "library", place.folder / "outside"
+        give_towns(place.prepared)
         shutil.copytree(place.prepared / "library", self.folder)
         self.index = self.folder / ".lexlip"
         if kind == "flat":
@@ -115,6 +119,78 @@ def swaps(random: Random, place: Place) -> None:
                 raise Broken(f"the thumbnail that is kept of {name} is that of something else")
 
 
+def _stranger_album(random: Random, folder: Path, secret: Path) -> None:
+    """Put an album into the folder of albums that no person would make."""
+    file = folder / f"{random.choice(['circles', 'a', 'A', 'b.c', 'con', ' x', 'é'])}.txt"
+    file.unlink(missing_ok=True)
+    kind = random.randrange(9)
+    if kind == 0:
+        file.symlink_to(secret)
+    elif kind == 1:
+        file.symlink_to(random.choice(["/dev/zero", "missing", ".", "/proc/self/mem"]))
+    elif kind == 2:
+        with file.open("wb") as huge:
+            huge.truncate(random.choice([2**27 + 1, 2**40]))
+    elif kind == 3:
+        file.write_bytes(random.choice([b"\xff\xfe0.jpg\n", b"0.jpg\n\x80", b"\xef\xbb\xbf0.jpg\r\n1.jpg"]))
+    elif kind == 4:
+        os.mkfifo(file)
+    elif kind == 5:
+        file.mkdir(exist_ok=True)
+    elif kind == 6:
+        file.write_text(f"../outside/secret\n{secret}\n\0\n0.jpg\n../outside/other.jpg\n")
+    elif kind == 7:
+        file.write_text("".join(f"{number}.jpg\n" for number in range(300_000)))
+    else:
+        (folder / ".lock").unlink(missing_ok=True)
+        (folder / ".lock").symlink_to(secret)
+
+
+@attack("files.albums", 40, 2, 120)
+def albums(random: Random, place: Place) -> None:
+    """Use an index with albums that a stranger made: nothing outside is sent, or changed."""
+    photos = Photos(place, "impact")
+    folder, outside = photos.index / "albums", photos.outside
+    if random.random() < 0.2:
+        shutil.rmtree(folder)
+        folder.symlink_to(outside)
+    else:
+        for _ in range(random.randint(1, 3)):
+            with suppress(OSError):
+                _stranger_album(random, folder, outside / "secret")
+    before = files_of(outside)
+    names = ("circles", "a", "b.c", "é", "secret", "none")
+    for _ in range(3):
+        name = random.choice(names)
+        more = random.choice([("--add-to", "circles"), ("--album", name), ("--copy-to", "copies")])
+        search = ("search", "two red circles", "-k", 9, "--index", photos.index, "--json")
+        ended = invoke(*search, "--album", name, *more)
+        check_end(ended, f"a search in the album {name} with {' '.join(more)}", 0, 2)
+        if ended.code == 0 and not {id for id, *_ in ended.hits} <= photos.indexed.keys():
+            raise Broken(f"a search in an album finds {ended.hits}")
+    headers = [HOST, (b"content-type", b"application/json")]
+    body = json.dumps({"add": ["MC5qcGc"]}).encode()
+    with _serving(photos.index) as server:
+        asked = [
+            ("GET", "/api/albums", "", b""),
+            ("GET", "/api/photos", f"album={random.choice(names)}", b""),
+        ]
+        asked += [
+            ("POST", f"/api/albums/{random.choice(names)}", "", body),
+            ("GET", "/api/photos/MC5qcGc", "", b""),
+        ]
+        for method, path, query, data in asked:
+            status, _, content = server.ask(method, path, quote(query, "="), headers, data)
+            if status >= 500 or SECRET.strip() in content:
+                raise Broken(f"{method} {path}?{query}: status {status}: {content[:200]!r}")
+    if files_of(outside) != before:
+        raise Broken(f"files outside were changed: {files_of(outside)!s:.200}")
+
+
+LISTED = (
+    *(("/api/photos", ""), ("/api/photos", "near=45.1,4.8"), ("/api/timeline", ""), ("/api/facets", "")),
+    *(("/api/search", "q=red&near=45.1,4.8&sort=place"), ("/api/search", "q=text:exit"), ("/api/albums", "")),
+)
 Change = Callable[[Random, sqlite3.Connection, Path], Any]
 
 
@@ -143,7 +219,31 @@ def _cut(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
     rows.execute("UPDATE photos SET start = ?, size = ?", [random.choice(numbers) for _ in range(2)])
 
 
-CHANGES: tuple[Change, ...] = (_name, _move_roots, _tell_content, _cut)
+def _move_place(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
+    where = [random.choice([None, 0, 45.0, 999.0, "a", b"\xff", float("inf")]) for _ in range(2)]
+    rows.execute("UPDATE photos SET latitude = ?, longitude = ?", where)
+
+
+def _write_text(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
+    lines = [
+        "",
+        "[]",
+        "{}",
+        '[["a",1]]',
+        "[" * 10**5,
+        '[["a",0,0,9,0,9,9,0,9999]]',
+        b"\xff",
+        f'[["{"a " * 10**5}"]]',
+    ]
+    rows.execute("UPDATE texts SET lines = ?, sum = NULL", [random.choice(lines)])
+
+
+def _take_at(random: Random, rows: sqlite3.Connection, secret: Path) -> None:
+    times = ["", "9999-99-99T99:99:99", "0000-00-00T00:00:00", "a", 7, b"\xff", "2019-07-01T24:00:61", None]
+    rows.execute("UPDATE photos SET taken = ?, state = ?", [random.choice(times), f"1 {'9' * 20} 1"])
+
+
+CHANGES: tuple[Change, ...] = (_name, _move_roots, _tell_content, _cut, _move_place, _write_text, _take_at)
 
 
 @attack("files.tables", 60, 3, 60)
@@ -175,6 +275,10 @@ def tables(random: Random, place: Place) -> None:
         for name in random.sample(sorted(photos.indexed), 5):
             for call in CALLS:
                 photos.ask(server, name, call)
+        for path, query in LISTED:
+            status, _, content = server.ask("GET", path, query)
+            if status >= 400 and status != 410 and b"build the index again" not in content:
+                raise Broken(f"{path}?{query}: status {status}: {content[:200]!r}")
         headers = [HOST, (b"content-type", b"application/json")]
         status, _, content = server.ask("POST", "/api/update", "", headers, b"{}")
         if status != 409:

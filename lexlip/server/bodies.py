@@ -116,11 +116,15 @@ class Update(_Strict):
 
 
 class Download(_Strict):
-    """Photos whose files are wanted."""
+    """Photos that are wanted as one file."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"keys": ["KEY"]}]})
 
     keys: list[str] = Field(min_length=1, description="The keys of the photos.")
+    form: Literal["zip", "sheet"] = Field(
+        "zip", description="A zip of the files, or a page of small copies with names and dates."
+    )
+    query: str = Field("", max_length=1000, description="What found them: a sheet's heading.")
 
 
 class AlbumChange(_Strict):
@@ -441,8 +445,9 @@ async def read_download(request: Request, most: int, seconds: float, room: Room)
     """
     if kind_of_body(request) != FORM:
         return await read_json(request, Download, most, seconds, room)
-    form = parse_qs((await read_body(request, most, seconds, room)).decode("latin-1"))
-    return _checked(Download, json.dumps({"keys": " ".join(form.get("keys", [])).split()}))
+    given = parse_qs((await read_body(request, most, seconds, room)).decode("latin-1"))
+    texts = {name: " ".join(values) for name, values in given.items()}
+    return _checked(Download, json.dumps({**texts, "keys": texts.get("keys", "").split()}))
 
 
 def _checked(model: type[Body], given: bytes | str) -> Body:

@@ -22,8 +22,8 @@ from lexlip.queries.query_language import read_negations
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
-from lexlip.server.bodies import ByDate, Narrowed, Page
-from lexlip.server.downloads import zip_photos
+from lexlip.server.bodies import ByDate, Download, Narrowed, Page
+from lexlip.server.downloads import sheet_of, zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
 from lexlip.server.problems import Problem, busy
@@ -331,11 +331,13 @@ class Collection:
     def original(self, key: str, known: str) -> Sent:
         return self.thumbnail(key, 1200, known)
 
-    def download(self, keys: list[str]) -> Iterator[bytes]:
+    def download(self, asked: Download) -> Iterator[bytes]:
         def read(id: str) -> Any:
-            return SimpleNamespace(path=id, taken=self.by_id[id].taken, offset=0), self.by_id[id].picture(64)
+            about = SimpleNamespace(id=id, path=id, taken=self.by_id[id].taken, offset=0)
+            return about, self.by_id[id].picture(64)
 
-        return zip_photos(map(id_of, keys), read)
+        ids = map(id_of, asked.keys)
+        return zip_photos(ids, read) if asked.form == "zip" else sheet_of(asked.query, ids, read)
 
     def places(self, key: str, words: str = "") -> dict[str, Any]:
         """Each word is strongest at a place of its own."""

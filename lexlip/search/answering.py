@@ -41,7 +41,7 @@ MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 LEAST_NAMED = 0.6  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words; docs/notes/2026-11-28-one-box.md has the figures
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
-REORDERED = 100  # hits that are put into another order if the answer has no cut
+REORDERED = 100  # hits that are put into another order if there is no cut; of names alone all
 
 
 class How(TypedDict, total=False):
@@ -344,12 +344,15 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     reordered = (how.get("sort") or "match") != "match"
     allowed = state.allow(how.get("filters"), asked.without, asked.narrowed)
+    alone: list[str] = []
+    if asked.names_only:
+        gone = state.stage.holding(asked.without)
+        alone = [id for id in state.meeting(how.get("filters"), asked.narrowed) or [] if id not in gone]
+    most = len(alone) if asked.names_only else REORDERED
 
     def by_content(k: int) -> list[FoundPhoto]:
         if asked.names_only:
-            ids = state.meeting(how.get("filters"), asked.narrowed) or []
-            gone = state.stage.holding(asked.without)
-            return [FoundPhoto(id, 1.0, named=1.0) for id in ids if id not in gone][:k]
+            return [FoundPhoto(id, 1.0, named=1.0) for id in alone[:k]]
         (ids,), (scores,) = state.stage.search([asked.encoded], k, allowed)
         return [FoundPhoto(id, float(score)) for id, score in zip(ids, scores, strict=True)]
 
@@ -358,7 +361,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
 
     depth = max(
         number + (asked.itself is not None),
-        REORDERED if reordered else 0,
+        most if reordered else 0,
         state.stage.seen if asked.query else 0,
     )
     found = by_content(depth)
@@ -379,7 +382,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         photo for photo in found if photo.id != asked.itself and (lowest is None or photo.score >= lowest)
     ]
     if reordered:
-        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:REORDERED]
+        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:most]
     if how.get("group"):
         found = _grouped(state, found)
     if reordered:

@@ -1,5 +1,6 @@
 // What narrows and orders the hits: dates, folder, captions' words, album.
 import { Component, html } from "./html.js";
+import { isNear } from "./address.js";
 import { Folders } from "./folders.js";
 import { Menu } from "./menu.js";
 
@@ -77,14 +78,22 @@ const choice = (name, value, options, onChange) => html`
 const ORDERS = [
 	["match", "by match"],
 	["date", "by date"],
+	["place", "nearest first"],
 ];
+
+/** The orders that hits of a query can have, with those of these photos. */
+const ordersOf = (query, facets) =>
+	ORDERS.filter(
+		([name]) => ({ match: true, date: facets?.dated > 0, place: facets?.located > 0 && isNear(query) })[name],
+	);
 
 /** The line between the chips and the photos. */
 export function Filters({ query, facets, albums, found, ordered, names, onNames, onChange }) {
+	const orders = ordersOf(query, facets);
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
-			${ordered && facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
+			${ordered && orders.length > 1 && choice("sort", query.sort, orders, onChange)}
 			${
 				facets?.dated > 0 &&
 				html`<${Menu} name="dates" label=${dateLabel(query, facets)}

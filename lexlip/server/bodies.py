@@ -46,6 +46,17 @@ class Narrowed(_Strict):
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
 
 
+class MapPart(Narrowed):
+    """A part of a map, and how finely photos are told apart there."""
+
+    west: float = Field(-180, ge=-180, le=180, description="Degrees, as are all four sides.")
+    south: float = Field(-90, ge=-90, le=90)
+    east: float = Field(180, ge=-180, le=180)
+    north: float = Field(90, ge=-90, le=90)
+    columns: int = Field(12, ge=1, le=40, description="Cells of a grid in this part.")
+    rows: int = Field(6, ge=1, le=40)
+
+
 class Paged(Narrowed):
     """Which photos are wanted, and how many."""
 
@@ -270,6 +281,21 @@ class TimelineBody(BaseModel):
     months: list[MonthBody]
     undated: int = Field(description="How many photos nobody knows a date of.")
     undated_cursor: str | None = Field(description="Lists these.")
+
+
+class SpotBody(BaseModel):
+    """Photos that were taken in one cell of the grid."""
+
+    photos: int
+    latitude: float = Field(description="Of their middle, as longitude.")
+    longitude: float
+    box: list[float] = Field(description="Around them: west, south, east, north.")
+
+
+class MapBody(BaseModel):
+    """Where photos were taken."""
+
+    spots: list[SpotBody] = Field(description="Most photos first; cells without photos are none.")
 
 
 class WordBody(BaseModel):

@@ -17,6 +17,8 @@ from lexlip.server.bodies import (
     FacetsBody,
     HealthBody,
     ListingBody,
+    MapBody,
+    MapPart,
     Narrowed,
     Page,
     PhotoBody,
@@ -109,6 +111,10 @@ def search_calls(served: ServedIndex) -> APIRouter:
     @calls.get("/timeline", summary="The months that have photos", responses=_answers(TimelineBody))
     async def timeline(asked: Annotated[Narrowed, Query()]) -> Response:
         return await served.reply(served.timeline, asked)
+
+    @calls.get("/map", summary="Where photos were taken, gathered by cells", responses=_answers(MapBody))
+    async def on_map(asked: Annotated[MapPart, Query()]) -> Response:
+        return await served.reply(served.on_map, asked)
 
     @calls.get("/explain/{key}", summary="The arithmetic of a photo's score", responses=_answers(ExplainBody))
     async def explain(

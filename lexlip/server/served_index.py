@@ -28,6 +28,7 @@ from lexlip.retrieval.gazetteer import place_at
 from lexlip.retrieval.photo_table import Photo
 from lexlip.retrieval.seal import sealed_tables, why_not_sent
 from lexlip.search.answering import How
+from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import STATES, SUGGESTED, Limits
 from lexlip.server.downloads import sheet_of, zip_photos
@@ -39,7 +40,7 @@ from lexlip.server.problems import Problem, busy
 from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
-    from lexlip.server.bodies import ByDate, Download, Narrowed, Page, Paged
+    from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page, Paged
 
 LOADING = 300.0  # seconds that the process with the image model has to start
 DOWNLOADS = 8  # that are sent at once
@@ -228,6 +229,14 @@ class ServedIndex:
     def timeline(self, asked: Narrowed) -> dict[str, Any]:
         """Return the months that have photos."""
         return self.search.timeline(_filters(asked)).to_dict()
+
+    def on_map(self, asked: MapPart) -> dict[str, Any]:
+        """Return where photos were taken, in a part of a map."""
+        box = Box(asked.west, asked.south, asked.east, asked.north)
+        if not (box.west < box.east and box.south < box.north):
+            raise Problem(422, "a part of a map lies from west to east, and from south to north")
+        spots = self.search.spots(box, asked.columns, asked.rows, _filters(asked))
+        return {"spots": [spot.to_dict() for spot in spots]}
 
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by."""

@@ -26,6 +26,8 @@ const NEAR = /(?<!\S)near:(["“][^"“”]*["”]|\S+)/i; // as the server read
 /** Whether a query is about what is near a place, so that the nearest can come first. */
 export const isNear = (query) => Boolean(query.near) || NEAR.test(query.q);
 
+export const withoutNear = (q) => q.replace(NEAR, "").replace(/\s+/g, " ").trim();
+
 /** A query with an order that it can have. */
 export function ordered(query) {
 	const known = query.sort === "date" || (query.sort === "place" && isNear(query));

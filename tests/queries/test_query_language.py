@@ -229,3 +229,4 @@ def test_letters_that_changed_places_are_first_then_the_most_frequent(case: str)
 def test_no_more_than_wanted() -> None:
     assert nearest_words("shnow", COUNTS, 1) == ["show"]
     assert nearest_words("dog", {}, 3) == []
+    assert nearest_words("x" * 10_000_000, COUNTS, 3) == []  # at once: none is nearly as long

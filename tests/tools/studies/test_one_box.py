@@ -13,7 +13,7 @@ from tools.studies.one_box import main
 def test_given_words_find_all_photos_that_have_some(
     tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Twelve photos, of which four kinds have their caption somewhere else."""
+    """Twelve photos, whose captions are somewhere else in each of four turns."""
     scenes, tar = Scenes(12, seed=4), tmp_path / "photos.tar"
     with tarfile.open(tar, "w") as file:
         for number in range(12):
@@ -28,8 +28,9 @@ def test_given_words_find_all_photos_that_have_some(
                 member.size = len(data)
                 file.addfile(member, BytesIO(data))
     monkeypatch.setattr("tools.studies.one_box.MODEL", str(model_folder))
-    main(tar, tmp_path / "work", [6])
+    monkeypatch.setattr("lexlip.search.answering.LEAST_NAMED", 0.6)  # main sets it
+    main(tar, tmp_path / "work", [0.8])
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if "by " in line]
-    assert [row[0] for row in rows] == ["by what they show", "by given words", "by both, power 6"] * 2
+    assert [row[0] for row in rows] == ["by what they show", "by given words", "by both, 0.8 of the words"] * 2
     assert all(row[1:4] == ["100.0"] * 3 for row in rows if "given" in row[0])
-    assert rows[1][4] == "0.0"
+    assert rows[1][4] == "0.0" and rows[2][1:4] == ["100.0"] * 3

@@ -53,6 +53,7 @@ THEMES = {
             "chips",
             "folders",
             "grid",
+            "map",
             "names",
             "photo",
             "real",

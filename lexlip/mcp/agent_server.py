@@ -69,6 +69,7 @@ Near = Annotated[
     str, Field(description="Taken near a place: degrees north and east, 48.1,11.6, or its name.")
 ]
 Within = Annotated[str, Field(description="How far from it: 20km (the default is 25km), 500m or 12mi.")]
+Album = Annotated[str, Field(description="Photos of this album; status lists albums.")]
 Lowest = Annotated[float | None, Field(description="The lowest score of a hit.")]
 Page = Annotated[str, Field(description="The cursor of the page before; everything else must be the same.")]
 Id = Annotated[str, Field(description="A photo's id, as search gives it.")]
@@ -96,11 +97,12 @@ class _Tools:
         caption: Caption = "",
         near: Near = "",
         within: Within = "",
+        album: Album = "",
         min_score: Lowest = None,
         cursor: Page = "",
     ) -> Found:
         """Find photos by a sentence, by words, or both; best first, each with the words that matched."""
-        how = _how(Filters(after, before, folder, caption, near, within), min_score, cursor)
+        how = _how(Filters(after, before, folder, caption, near, within, album), min_score, cursor)
         return _found(self._photos.search(query, add, exclude, k, **how))
 
     def similar(
@@ -113,11 +115,12 @@ class _Tools:
         caption: Caption = "",
         near: Near = "",
         within: Within = "",
+        album: Album = "",
         min_score: Lowest = None,
         cursor: Page = "",
     ) -> Found:
         """Find photos that are similar to one of the index."""
-        how = _how(Filters(after, before, folder, caption, near, within), min_score, cursor)
+        how = _how(Filters(after, before, folder, caption, near, within, album), min_score, cursor)
         return _found(self._photos.similar(id, k, **how))
 
     def explain(self, query: Sentence = "", id: Id = "", add: Add = (), exclude: Exclude = ()) -> Facts:
@@ -133,7 +136,7 @@ class _Tools:
         return _result(text_of_photo(known), known, image)
 
     def status(self) -> Facts:
-        """Say what the index holds: how many photos, of which dates, in which folders."""
+        """Say what the index holds: how many photos, of which dates, in which folders and albums."""
         status = self._photos.status()
         return _result(text_of_status(status), status)
 

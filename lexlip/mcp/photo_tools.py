@@ -127,8 +127,10 @@ class PhotoTools:
         Returns:
             "index", "documents", "kind", "model"; "made", when; "words", whether it knows words; and what
             `PhotoTable.facets` has: in "folders" the uppermost, with the number of all as "folders_in_all".
+            In "albums" are the names of these.
         """
-        with self._fresh().now() as (stage, photos):
+        search = self._fresh()
+        with search.now() as (stage, photos):
             metadata, facets = stage.metadata, photos.facets()
         folders = facets["folders"]
         uppermost = sorted(folders, key=lambda one: one["folder"].count("/"))[:FOLDERS]
@@ -142,6 +144,7 @@ class PhotoTools:
             **facets,
             "folders": sorted(uppermost, key=lambda one: one["folder"]),
             "folders_in_all": len(folders),
+            "albums": search.albums.names(),
         }
 
     def _fresh(self) -> PhotoSearch:
@@ -242,6 +245,8 @@ def text_of_status(status: Mapping[str, Any]) -> str:
     if folders:
         more = status["folders_in_all"] - len(folders)
         lines.append(f"folders: {', '.join(folders)}" + (f" and {more} more" if more else ""))
+    if status["albums"]:
+        lines.append(f"albums: {', '.join(map(quoted, status['albums']))}")
     return "\n".join(lines)
 
 

@@ -25,6 +25,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote
 
+import numpy as np
+
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.storage import checksum
@@ -53,10 +55,14 @@ from lexlip.retrieval.text_lines import TextLine, stored_lines
 from lexlip.words.plain_text import composed
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from lexlip.data import Unreadable
 
 _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is opened
 _AT_ONCE = 10_000  # ids of one question to SQLite
+_ONE_OF = "id IN (SELECT value FROM json_each(?))"
+_HAS_PLACE = "latitude IS NOT NULL AND longitude IS NOT NULL"
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -237,8 +243,9 @@ class PhotoTable(GivenWordsTable):
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         """Return when photos were taken; None is unknown."""
-        found = self._of(ids)
-        return [found[id]["taken"] if id in found else None for id in ids]
+        asked = f"SELECT id, taken FROM photos WHERE {_ONE_OF}"
+        found = dict(self._all(asked, [json.dumps(list(ids))]))
+        return [found.get(id) for id in ids]
 
     def dates(self) -> list[Dated]:
         """Return when all photos were taken; of those that do not tell, when their files were modified.
@@ -308,7 +315,26 @@ class PhotoTable(GivenWordsTable):
 
     def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
         """Return where photos were taken, in degrees north and east, by id, where it is known."""
-        return {photo.id: photo.place for photo in self.get(ids) if photo is not None and photo.place}
+        if "latitude" not in self._columns:
+            return {}
+        asked = f"SELECT id, latitude, longitude FROM photos WHERE {_HAS_PLACE}"
+        rows = self._all(f"{asked} AND {_ONE_OF}", [json.dumps(list(ids))])
+        places = self._degrees([place for _, *place in rows]).tolist()
+        return {id: (north, east) for (id, *_), (north, east) in zip(rows, places, strict=True)}
+
+    def located(self, filters: Filters) -> NDArray[np.float64]:
+        """Return the places that are known of photos that meet conditions, degrees north and east [n, 2]."""
+        if "latitude" not in self._columns:
+            return self._degrees([])
+        condition, values = filters.to_sql()
+        where = f"{_HAS_PLACE} AND {condition}"
+        return self._degrees(self._all(f"SELECT latitude, longitude FROM photos WHERE {where}", values))
+
+    def _degrees(self, places: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+        try:
+            return np.array(places, dtype=np.float64).reshape(-1, 2)
+        except (ValueError, TypeError) as error:  # SQLite keeps anything
+            raise self._damaged(error) from None
 
     def same_name(self, id: str) -> list[str]:
         """Return the ids that are the same name in Unicode's NFC."""
@@ -404,7 +430,7 @@ class PhotoTable(GivenWordsTable):
         found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(ids), _AT_ONCE):
             wanted = json.dumps(list(ids[start : start + _AT_ONCE]))
-            rows = self._checked("photos", self._columns, "id IN (SELECT value FROM json_each(?))", (wanted,))
+            rows = self._checked("photos", self._columns, _ONE_OF, (wanted,))
             found.update((row[0], dict(zip(self._columns, row, strict=True))) for row in rows)
         if not all(id in found for id in ids):
             self._check()
@@ -529,6 +555,12 @@ class OldPhotoTable(PhotoTable):
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
         return [None] * len(ids)
+
+    def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
+        return {}
+
+    def located(self, filters: Filters) -> NDArray[np.float64]:
+        return self._degrees([])
 
     def dates(self) -> list[Dated]:
         """Raise DataError: the index does not know dates."""

@@ -27,6 +27,9 @@ from lexlip.search.by_date import ByDate, by_date
 from lexlip.words.plain_text import folded, readable, whole
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.rerank import Reranker
 
@@ -42,7 +45,7 @@ MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
-REORDERED = 100  # hits that are put into another order if the answer has no cut
+REORDERED = 100  # hits that are put into another order if there is no cut; of names alone all
 
 
 class How(TypedDict, total=False):
@@ -163,6 +166,7 @@ class IndexState:
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
         self.meeting = lru_cache(maxsize=8)(self._meeting)
         self.by_date = lru_cache(maxsize=8)(self._by_date)
+        self.located = lru_cache(maxsize=4)(self._located)  # a map is moved about
         self._ordering = threading.Lock()  # a page asks for its months and its photos at once
 
     def close(self) -> None:
@@ -185,6 +189,10 @@ class IndexState:
         each = [self.photos.select(filters)] if filters else []
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
+
+    def _located(self, filters: Filters) -> NDArray[np.float64]:
+        """Return where the photos that meet filters were taken, see `PhotoTable.located`."""
+        return self.photos.located(filters)
 
     def _by_date(self, filters: Filters | None) -> ByDate:
         """Return the photos that meet filters by date, newest first."""
@@ -345,12 +353,15 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     reordered = (how.get("sort") or "match") != "match"
     allowed = state.allow(how.get("filters"), asked.without, asked.narrowed)
+    alone: list[str] = []
+    if asked.names_only:
+        gone = state.stage.holding(asked.without)
+        alone = [id for id in state.meeting(how.get("filters"), asked.narrowed) or [] if id not in gone]
+    most = len(alone) if asked.names_only else REORDERED
 
     def by_content(k: int) -> list[FoundPhoto]:
         if asked.names_only:
-            ids = state.meeting(how.get("filters"), asked.narrowed) or []
-            gone = state.stage.holding(asked.without)
-            return [FoundPhoto(id, 1.0, named=1.0) for id in ids if id not in gone][:k]
+            return [FoundPhoto(id, 1.0, named=1.0) for id in alone[:k]]
         (ids,), (scores,) = state.stage.search([asked.encoded], k, allowed)
         return [FoundPhoto(id, float(score)) for id, score in zip(ids, scores, strict=True)]
 
@@ -359,7 +370,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
 
     depth = max(
         number + (asked.itself is not None),
-        REORDERED if reordered else 0,
+        most if reordered else 0,
         state.stage.seen if asked.query else 0,
     )
     found = by_content(depth)
@@ -380,7 +391,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         photo for photo in found if photo.id != asked.itself and (lowest is None or photo.score >= lowest)
     ]
     if reordered:
-        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:REORDERED]
+        found = [photo for photo in found if photo.score >= cut] if cut is not None else found[:most]
     if how.get("group"):
         found = _grouped(state, found)
     if reordered:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from lexlip.data import decode
 from lexlip.data.files import read_location
@@ -16,6 +16,9 @@ from lexlip.errors import DataError
 from lexlip.machine.output_files import write_output
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.words.plain_text import forms_together
+
+if TYPE_CHECKING:
+    from lexlip.retrieval.photo_table import Photo
 
 SIDE = 240  # pixels of a thumbnail's longer side
 SHEET = "the contact sheet "  # in errors
@@ -41,37 +44,36 @@ class PhotoWords:
         return dict(vars(self))
 
 
-_PAGE = """<!doctype html>
+_HEAD = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>LexLIP contact sheet</title>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }}
-h1 {{ font-size: 1rem; font-weight: 500; opacity: .7; }}
-h2 {{ margin: 2.5rem 0 .25rem; overflow-wrap: anywhere; }}
-p {{ margin: .25rem 0 1rem; }}
-ol {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: 1.5rem 1.25rem;
-     list-style: none; padding: 0; }}
-figure {{ margin: 0; }}
-.photo {{ display: block; width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: .5rem;
-         background: #8882; }}
-.gone {{ display: grid; place-content: center; font-size: .85rem; opacity: .7; }}
-figcaption {{ font-size: .85rem; overflow-wrap: anywhere; }}
-.name {{ display: flex; gap: .5em; margin: .25em 0; }}
-.score {{ font-variant-numeric: tabular-nums; opacity: .7; margin-left: auto; flex: none; }}
-.held {{ text-decoration: underline; text-underline-offset: .15em; }}
-.word {{ display: inline-block; padding: 0 .45em; margin: .1em 0; border-radius: 1em;
-        background: color-mix(in srgb, #2a7 calc(var(--share) * 70%), #8883); }}
-.forms {{ white-space: nowrap; }}
-.forms .word + .word {{ border-start-start-radius: 0; border-end-start-radius: 0; }}
-.forms .word:not(:last-child) {{ border-start-end-radius: 0; border-end-end-radius: 0; }}
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1rem; font-weight: 500; opacity: .7; }
+h2 { margin: 2.5rem 0 .25rem; overflow-wrap: anywhere; }
+p { margin: .25rem 0 1rem; }
+ol { display: grid; grid-template-columns: repeat(auto-fill, minmax(13rem, 1fr)); gap: 1.5rem 1.25rem;
+     list-style: none; padding: 0; }
+figure { margin: 0; }
+.photo { display: block; width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: .5rem;
+         background: #8882; }
+.gone { display: grid; place-content: center; font-size: .85rem; opacity: .7; }
+figcaption { font-size: .85rem; overflow-wrap: anywhere; }
+.name { display: flex; gap: .5em; margin: .25em 0; }
+.score { font-variant-numeric: tabular-nums; opacity: .7; margin-left: auto; flex: none; }
+.held { text-decoration: underline; text-underline-offset: .15em; }
+.word { display: inline-block; padding: 0 .45em; margin: .1em 0; border-radius: 1em;
+        background: color-mix(in srgb, #2a7 calc(var(--share) * 70%), #8883); }
+.forms { white-space: nowrap; }
+.forms .word + .word { border-start-start-radius: 0; border-end-start-radius: 0; }
+.forms .word:not(:last-child) { border-start-end-radius: 0; border-end-end-radius: 0; }
 </style>
 <h1>LexLIP contact sheet</h1>
-{sections}
-</html>
 """
+_TAIL = "\n</html>\n"
 
 
 def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
@@ -88,6 +90,7 @@ def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
             html.escape(photo.id),
             _forms(photo.words, photo.held)
             + "".join(f"<p>{html.escape(caption)}</p>" for caption in photo.captions),
+            _thumbnail(photo.path),
         )
         for photo in photos
     )
@@ -95,8 +98,27 @@ def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
     _write(path, [f"<section>{note}{_list(figures)}</section>"])
 
 
+def sheet_parts(
+    query: str, photos: Iterable[tuple[Photo, bytes]], missing: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield the parts of a page of photos with their names and dates, each when its photo comes.
+
+    Args:
+        query: what found them; "" is nothing.
+        photos: each with a small copy of it as WebP.
+        missing: what is said of photos that are not there, read behind the last photo.
+    """
+    yield _HEAD + "<section>" + (f"<h2>{html.escape(query)}</h2>\n" if query else "") + "<ol>"
+    for photo, small in photos:
+        day, _, time = (photo.taken or "").partition("T")
+        date = f"<p>{html.escape(f'{day} {time[:5]}')}</p>" if day else ""
+        name = html.escape(PurePath(photo.path).name)
+        yield f"<li>{_figure(photo.id, photo.path, name, date, _inside('webp', small))}</li>\n"
+    yield "</ol>" + "".join(f"<p>{html.escape(one)}</p>\n" for one in missing) + "</section>" + _TAIL
+
+
 def _write(path: str | Path, sections: Iterable[str]) -> None:
-    page = _PAGE.format(sections="\n".join(sections))
+    page = _HEAD + "\n".join(sections) + _TAIL
     write_output(path, page.encode(), SHEET)
 
 
@@ -109,7 +131,7 @@ def _section(answer: Answer) -> str:
 
 def _hit(hit: Hit) -> str:
     name = f'{hit.rank}. {html.escape(hit.id)} <span class="score">{_scores(hit)}</span>'
-    return _figure(hit.id, hit.path, name, _words(hit.words, WORDS))
+    return _figure(hit.id, hit.path, name, _words(hit.words, WORDS), _thumbnail(hit.path))
 
 
 def _scores(hit: Hit) -> str:
@@ -120,9 +142,9 @@ def _list(figures: Iterable[str]) -> str:
     return "<ol>" + "\n".join(f"<li>{figure}</li>" for figure in figures) + "</ol>"
 
 
-def _figure(id: str, path: str, name: str, caption: str) -> str:
-    """Return a photo as HTML; name and caption are HTML."""
-    title, thumbnail = html.escape(path), _thumbnail(path)
+def _figure(id: str, path: str, name: str, caption: str, thumbnail: str | None) -> str:
+    """Return a photo as HTML; name and caption are HTML, the thumbnail is a data URL."""
+    title = html.escape(path)
     photo = (
         f'<img class="photo" alt="{html.escape(id)}" title="{title}" src="{thumbnail}">'
         if thumbnail
@@ -161,4 +183,8 @@ def _thumbnail(location: str) -> str | None:
     photo.thumbnail((SIDE * 2, SIDE * 2))
     buffer = io.BytesIO()
     photo.save(buffer, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return _inside("jpeg", buffer.getvalue())
+
+
+def _inside(kind: str, picture: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"

@@ -39,6 +39,7 @@ from lexlip.search.answering import (
     with_named,
 )
 from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
+from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import looks_foreign
@@ -331,6 +332,11 @@ class PhotoSearch:
         """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
         with self._state() as state:
             return months_of(state, self._filled(filters) or None)
+
+    def spots(self, box: Box, columns: int, rows: int, filters: Filters | None = None) -> list[Spot]:
+        """Return where photos that meet filters were taken; see `lexlip.search.photo_map.gather`."""
+        with self._state() as state:
+            return gather(state.located(self._filled(filters) or Filters()), box, columns, rows)
 
     def _filled(self, filters: Filters | None) -> Filters | None:
         """Return filters with the photos of their album."""

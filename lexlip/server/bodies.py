@@ -46,6 +46,17 @@ class Narrowed(_Strict):
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
 
 
+class MapPart(Narrowed):
+    """A part of a map, and how finely photos are told apart there."""
+
+    west: float = Field(-180, ge=-180, le=180, description="Degrees, as are all four sides.")
+    south: float = Field(-90, ge=-90, le=90)
+    east: float = Field(180, ge=-180, le=180)
+    north: float = Field(90, ge=-90, le=90)
+    columns: int = Field(12, ge=1, le=40, description="Cells of a grid in this part.")
+    rows: int = Field(6, ge=1, le=40)
+
+
 class Paged(Narrowed):
     """Which photos are wanted, and how many."""
 
@@ -116,11 +127,15 @@ class Update(_Strict):
 
 
 class Download(_Strict):
-    """Photos whose files are wanted."""
+    """Photos that are wanted as one file."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"keys": ["KEY"]}]})
 
     keys: list[str] = Field(min_length=1, description="The keys of the photos.")
+    form: Literal["zip", "sheet"] = Field(
+        "zip", description="A zip of the files, or a page of small copies with names and dates."
+    )
+    query: str = Field("", max_length=1000, description="What found them: a sheet's heading.")
 
 
 class AlbumChange(_Strict):
@@ -266,6 +281,21 @@ class TimelineBody(BaseModel):
     months: list[MonthBody]
     undated: int = Field(description="How many photos nobody knows a date of.")
     undated_cursor: str | None = Field(description="Lists these.")
+
+
+class SpotBody(BaseModel):
+    """Photos that were taken in one cell of the grid."""
+
+    photos: int
+    latitude: float = Field(description="Of their middle, as longitude.")
+    longitude: float
+    box: list[float] = Field(description="Around them: west, south, east, north.")
+
+
+class MapBody(BaseModel):
+    """Where photos were taken."""
+
+    spots: list[SpotBody] = Field(description="Most photos first; cells without photos are none.")
 
 
 class WordBody(BaseModel):
@@ -441,8 +471,9 @@ async def read_download(request: Request, most: int, seconds: float, room: Room)
     """
     if kind_of_body(request) != FORM:
         return await read_json(request, Download, most, seconds, room)
-    form = parse_qs((await read_body(request, most, seconds, room)).decode("latin-1"))
-    return _checked(Download, json.dumps({"keys": " ".join(form.get("keys", [])).split()}))
+    given = parse_qs((await read_body(request, most, seconds, room)).decode("latin-1"))
+    texts = {name: " ".join(values) for name, values in given.items()}
+    return _checked(Download, json.dumps({**texts, "keys": texts.get("keys", "").split()}))
 
 
 def _checked(model: type[Body], given: bytes | str) -> Body:

@@ -17,6 +17,8 @@ from lexlip.server.bodies import (
     FacetsBody,
     HealthBody,
     ListingBody,
+    MapBody,
+    MapPart,
     Narrowed,
     Page,
     PhotoBody,
@@ -35,7 +37,7 @@ from lexlip.server.bodies import (
     read_download,
     read_json,
 )
-from lexlip.server.downloads import ZipResponse
+from lexlip.server.downloads import FORMS, DownloadResponse
 from lexlip.server.photo_files import Sent
 from lexlip.server.problems import Problem
 from lexlip.server.served_index import DOWNLOADS, Gate, ServedIndex
@@ -109,6 +111,10 @@ def search_calls(served: ServedIndex) -> APIRouter:
     @calls.get("/timeline", summary="The months that have photos", responses=_answers(TimelineBody))
     async def timeline(asked: Annotated[Narrowed, Query()]) -> Response:
         return await served.reply(served.timeline, asked)
+
+    @calls.get("/map", summary="Where photos were taken, gathered by cells", responses=_answers(MapBody))
+    async def on_map(asked: Annotated[MapPart, Query()]) -> Response:
+        return await served.reply(served.on_map, asked)
 
     @calls.get("/explain/{key}", summary="The arithmetic of a photo's score", responses=_answers(ExplainBody))
     async def explain(
@@ -202,15 +208,20 @@ def selection_calls(served: ServedIndex) -> APIRouter:
 
     @calls.post(
         "/download",
-        summary="The files of several photos as one zip",
+        summary="The files of several photos as one zip, or small copies on a contact sheet",
         response_class=Response,
-        responses=_sends("application/zip", "The files, as they are, and what is missing", again=False),
+        responses={
+            200: {
+                "content": {kind: {} for _, kind in FORMS.values()},
+                "description": "The files, as they are, or a page; and what is missing",
+            }
+        },
         openapi_extra=_reads({"application/json": Download.model_json_schema()}),
     )
     async def download(request: Request) -> Response:
         asked = await read_download(request, most, limits.seconds, room)
-        parts = await served.seeing.run(served.download, asked.keys)
-        return ZipResponse(served.sent(parts), downloads.enter)
+        parts = await served.seeing.run(served.download, asked)
+        return DownloadResponse(asked.form, served.sent(parts), downloads.enter)
 
     @calls.get("/albums", summary="The albums of the index", responses=_answers(AlbumsBody))
     async def albums() -> Response:

@@ -28,9 +28,10 @@ from lexlip.retrieval.gazetteer import place_at
 from lexlip.retrieval.photo_table import Photo
 from lexlip.retrieval.seal import sealed_tables, why_not_sent
 from lexlip.search.answering import How
+from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import STATES, SUGGESTED, Limits
-from lexlip.server.downloads import zip_photos
+from lexlip.server.downloads import sheet_of, zip_photos
 from lexlip.server.follower import Follower, is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
 from lexlip.server.model_process import ModelProcess, make_tasks
@@ -39,10 +40,11 @@ from lexlip.server.problems import Problem, busy
 from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
-    from lexlip.server.bodies import ByDate, Narrowed, Page, Paged
+    from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page, Paged
 
 LOADING = 300.0  # seconds that the process with the image model has to start
 DOWNLOADS = 8  # that are sent at once
+SMALL = 320  # pixels of the width of photos on a contact sheet
 PLACED = 64  # words of a photo that are looked for in it
 
 P = ParamSpec("P")
@@ -228,6 +230,14 @@ class ServedIndex:
         """Return the months that have photos."""
         return self.search.timeline(_filters(asked)).to_dict()
 
+    def on_map(self, asked: MapPart) -> dict[str, Any]:
+        """Return where photos were taken, in a part of a map."""
+        box = Box(asked.west, asked.south, asked.east, asked.north)
+        if not (box.west < box.east and box.south < box.north):
+            raise Problem(422, "a part of a map lies from west to east, and from south to north")
+        spots = self.search.spots(box, asked.columns, asked.rows, _filters(asked))
+        return {"spots": [spot.to_dict() for spot in spots]}
+
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by."""
         with self.search.now() as (_, photos):
@@ -285,14 +295,16 @@ class ServedIndex:
             data = read()
             return Sent(photo.version, tag, data, *file_kind(photo.path, data))
 
-    def download(self, keys: Sequence[str]) -> Iterator[bytes]:
-        """Return the parts of a zip of photos' files, each of which is read when it is wanted."""
-        ids, limits = list(dict.fromkeys(map(_id_of, keys))), self.limits
+    def download(self, asked: Download) -> Iterator[bytes]:
+        """Return the parts of a file of photos, each of which is read when it is wanted."""
+        ids, limits = list(dict.fromkeys(map(_id_of, asked.keys))), self.limits
         if len(ids) > limits.download_photos:
             raise Problem(413, f"{len(ids):,} photos are wanted: at most {limits.download_photos:,} at once")
         with self.search.now() as (stage, photos):
             if why := why_not_sent(self.index, stage.metadata, self.folders):
                 raise Problem(410, why)
+            if asked.form == "sheet":
+                return sheet_of(asked.query, ids, self._small)
             size = sum(photo.size or 0 for photo in photos.get(ids) if photo is not None)
         if size > limits.download_bytes:
             most = limits.download_bytes / 1e6
@@ -302,6 +314,11 @@ class ServedIndex:
     def _file(self, id: str) -> tuple[Photo, bytes]:
         with self.search.sending(id, self.folders) as (photo, read):
             return photo, read()
+
+    def _small(self, id: str) -> tuple[Photo, bytes]:
+        with self.search.sending(id, self.folders) as (photo, read):
+            digest, read = _digested(photo, read)
+            return photo, self.thumbnails.get(digest, SMALL, read)
 
     async def sent(self, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Yield parts that are made in threads, on the event loop."""
@@ -370,11 +387,7 @@ class ServedIndex:
     def _named(self, key: str) -> Iterator[tuple[Photo, str, Callable[[], bytes]]]:
         """Do the same, and give the file's digest; where the index does not know it, the file is read."""
         with self._sending(key) as (photo, read):
-            if photo.digest:
-                yield photo, photo.digest, read
-            else:
-                data = read()
-                yield photo, digest(data), lambda: data
+            yield photo, *_digested(photo, read)
 
     def _check_words(self) -> None:
         with self.search.now() as (stage, _):
@@ -387,6 +400,14 @@ class ServedIndex:
 def _json(function: Callable[[], Any]) -> Response:
     data = json.dumps(function(), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(data.encode(), media_type="application/json")
+
+
+def _digested(photo: Photo, read: Callable[[], bytes]) -> tuple[str, Callable[[], bytes]]:
+    """Return the digest of a photo's file, and what reads it; it is read if the index does not know it."""
+    if photo.digest:
+        return photo.digest, read
+    data = read()
+    return digest(data), lambda: data
 
 
 def _filters(asked: Narrowed) -> Filters:

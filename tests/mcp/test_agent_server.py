@@ -2,6 +2,7 @@ import base64
 import io
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,7 +13,9 @@ from PIL import Image
 
 from lexlip.mcp.agent_server import make_server
 from lexlip.mcp.photo_tools import PhotoTools
+from lexlip.retrieval.albums import Albums
 from tests.mcp.conftest import HOSTILE
+from tests.search.indexes import index_words
 
 Call = Callable[..., CallToolResult]
 
@@ -57,8 +60,9 @@ def test_what_is_offered(tools: PhotoTools) -> None:
         assert "self" not in tool.input_schema["properties"]
         assert all("description" in field for field in tool.input_schema["properties"].values())
     wanted = {"query", "add", "exclude", "k", "after", "before", "folder", "caption", "near", "within"}
-    wanted |= {"min_score", "cursor"}
+    wanted |= {"album", "min_score", "cursor"}
     assert set(offered[0].input_schema["properties"]) == wanted
+    assert set(offered[1].input_schema["properties"]) == wanted - {"query", "add", "exclude"} | {"id"}
     assert "hits" in offered[0].output_schema["properties"]
 
 
@@ -82,6 +86,30 @@ def test_conditions(call: Call) -> None:
 
     assert ids(caption="told") <= {f"{name}.jpg" for name in HOSTILE}
     assert ids(after="2014") == ids(before="2030", after="1990") == ids(folder="none") == set()
+
+
+def test_albums(photos: Path, model_folder: Path, tmp_path: Path) -> None:
+    index = index_words(model_folder, photos, tmp_path / "index")
+    with PhotoTools(index) as tools:
+
+        async def ask(client: Client) -> list[CallToolResult]:
+            asked: list[tuple[str, dict[str, Any]]] = [
+                ("search", {"query": "a dog", "album": "two of them", "k": 100}),
+                ("similar", {"id": "1.jpg", "album": "two of them"}),
+                ("search", {"query": "a dog", "album": "none"}),
+                ("status", {}),
+            ]
+            return [await client.call_tool(*one) for one in asked]
+
+        assert tools.status()["albums"] == []
+        Albums(index).change("two of them", ["0.jpg", "1.jpg", "gone.jpg"])
+        Albums(index).change("starred", ["2.jpg"])
+        found, similar, none, status = asked(tools, ask)
+    assert {hit["id"] for hit in (found.structured_content or {})["hits"]} <= {"0.jpg", "1.jpg"}
+    assert [hit["id"] for hit in (similar.structured_content or {})["hits"]] == ["0.jpg"]
+    assert text(none) == "there is no album 'none'; albums are starred, two of them"
+    assert (status.structured_content or {})["albums"] == ["starred", "two of them"]
+    assert 'albums: "starred", "two of them"' in text(status)
 
 
 def test_a_picture(call: Call) -> None:

@@ -84,7 +84,7 @@ def test_a_status() -> None:
     status = {
         **{"index": "/i", "documents": 5, "kind": "dense", "model": "m", "made": "now", "words": False},
         **{"first": "2014-01-01", "last": "2015-01-01", "dated": 2, "captioned": 1, "folders_in_all": 3},
-        "folders": [{"folder": "a", "photos": 2}],
+        **{"folders": [{"folder": "a", "photos": 2}], "albums": ["two\nlines"]},
     }
     assert text_of_status(status).splitlines() == [
         '5 photos in "/i", made now with "m"',
@@ -92,6 +92,7 @@ def test_a_status() -> None:
         "2 photos have a date, from 2014-01-01 to 2015-01-01",
         "1 photos have captions or keywords",
         'folders: "a" (2) and 2 more',
+        'albums: "two\\nlines"',
     ]
 
 

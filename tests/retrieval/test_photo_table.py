@@ -184,6 +184,10 @@ def test_places_are_kept_and_replaced(library: tuple[Source, list[Facts]], tmp_p
     with table(source, index, facts) as made:
         assert [photo and photo.place for photo in made.get(ids)] == [fact.place for fact in facts]
         assert made.facets()["located"] == sum(fact.place is not None for fact in facts)
+        known = [(fact.place, id) for fact, id in zip(facts, ids, strict=True) if fact.place]
+        assert sorted(map(tuple, made.located(Filters()).tolist())) == sorted(place for place, _ in known)
+        of_2019 = made.places(made.select(Filters(after="2019", before="2019"))).values()
+        assert sorted(map(tuple, made.located(Filters("2019", "2019")).tolist())) == sorted(of_2019)
         name = made.file.name
     with TableWriter(index / "data-1", index, source, name) as writer:
         writer.add([(0, Facts(place=(1.5, -2.25))), (1, Facts())])
@@ -214,6 +218,7 @@ def test_a_table_of_an_older_version_knows_no_places(
     with open_photos(index, header(file.name)) as made:
         assert made.select(Filters(near="48,11.5")) == []
         assert made.facets()["located"] == 0
+        assert (len(made.located(Filters())), made.places([source.items[0].id])) == (0, {})
         assert [photo and photo.place for photo in made.get([source.items[0].id])] == [None]
     with TableWriter(index / "data-1", index, source, file.name) as writer:
         writer.add([(0, Facts(place=(48.0, 11.5)))])
@@ -237,6 +242,11 @@ def test_a_place_that_is_damaged(library: tuple[Source, list[Facts]], tmp_path: 
             pytest.raises(CorruptIndex, match="not as it was written"),
         ):
             made.get([item.id for item in source.items])
+    with (
+        open_photos(tmp_path / "index", header(file.name)) as made,
+        pytest.raises(CorruptIndex, match="could not convert"),
+    ):
+        made.located(Filters())
 
 
 def test_facets(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
@@ -431,7 +441,7 @@ def test_a_flipped_bit_is_found_or_changes_nothing(
 
     def read() -> list[Any]:
         with open_photos(index, whole) as made:
-            return [made.get(ids), made.taken(ids), made.group(ids)]
+            return [made.get(ids), made.group(ids)]
 
     right, data, found = read(), file.read_bytes(), 0
     generator = random.Random(1)

@@ -15,7 +15,17 @@ from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import Results, Scores
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.answering import NAMED, REORDERED, Asked, Cursor, IndexState, digest, find, why_unmet
+from lexlip.search.answering import (
+    NAMED,
+    REORDERED,
+    Asked,
+    Cursor,
+    IndexState,
+    Sort,
+    digest,
+    find,
+    why_unmet,
+)
 from tests.data.pictures import jpeg, write
 from tests.retrieval.plain_stage import PlainStage
 from tests.retrieval.test_photo_table import table
@@ -94,6 +104,22 @@ def test_by_date_without_a_cut_the_first_hits_are_sorted(state_of: Any) -> None:
     for number in (5, 500):
         found, _ = find(state_of(None), SENTENCE, number, {"sort": "date"})
         assert [photo.id for photo in found] == [str(rank) for rank in reversed(range(REORDERED))]
+
+
+@pytest.mark.parametrize("sort", ["date", "place"])
+def test_of_names_alone_all_are_sorted(state_of: Any, monkeypatch: pytest.MonkeyPatch, sort: Sort) -> None:
+    """Photos "0", "1" … lie ever nearer to the equator, and are ever newer."""
+    ids = [str(number) for number in range(NUMBER)]
+    places = {id: (50 - int(id) / 100, 0.0) for id in ids}
+    monkeypatch.setattr(Stage, "allow", lambda self, ids, without=(): ids)
+    monkeypatch.setattr(Stage, "holding", lambda self, words: {"998"}, raising=False)
+    monkeypatch.setattr(Table, "select", lambda self, filters: ids, raising=False)
+    monkeypatch.setattr(Table, "having", lambda self, name, wanted: ids, raising=False)
+    monkeypatch.setattr(Table, "places", lambda self, ids: places, raising=False)
+    query = parse_query("name:img")
+    asked = Asked("name:img", "name:img", None, query, narrowed=(("name", ()),))
+    found, _ = find(state_of(None), asked, 5, {"sort": sort, "filters": Filters(near="0,0")})
+    assert [photo.id for photo in found] == [id for id in reversed(ids) if id != "998"]
 
 
 def test_groups_go_as_deep_as_is_needed(state_of: Any) -> None:

@@ -28,7 +28,7 @@ def test_the_description_is_whole(server: Serving) -> None:
         *("get /api/telling", "get /api/facets", "get /api/photos/{key}", "get /api/photos/{key}/thumbnail"),
         *("get /api/photos/{key}/original", "get /api/photos/{key}/places", "get /api/photos/{key}/heat"),
         *("get /api/photos", "get /api/timeline", "get /api/status", "post /api/update", "get /api/health"),
-        *("post /api/download", "get /api/albums", "post /api/albums/{name}"),
+        *("get /api/map", "post /api/download", "get /api/albums", "post /api/albums/{name}"),
     }
     errors = described["paths"]["/api/search"]["get"]["responses"]["422"]["content"]
     assert list(errors) == ["application/problem+json"]
@@ -69,7 +69,7 @@ def test_it_keeps_its_own_description(changing: tuple[Path, Serving], tmp_path: 
         [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Tested: 19" in done.stdout
+    assert "Tested: 20" in done.stdout
     assert server.search("dog")["hits"]
 
 

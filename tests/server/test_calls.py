@@ -5,12 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import key_of
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import Limits
-from tests.search.indexes import Indexed
+from tests.conftest import write_photos
+from tests.data.test_facts import gps
+from tests.search.indexes import Indexed, index_words
 from tests.server.serving import Serving, problem, serving
 from tests.tiny import CAPTIONS
 
@@ -297,6 +300,25 @@ def test_what_is_wrong_with_a_listing_is_said(
     server: Serving, path: str, params: dict[str, str], status: int, says: str
 ) -> None:
     assert says in problem(server.client.get(f"/api/{path}", params=params), status)
+
+
+def test_the_map_says_where_photos_were_taken(model_folder: Path, tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos")
+    for number, east in enumerate((11, 12, 151, None)):
+        with Image.open(photos / f"{number}.jpg") as drawn:
+            exif = gps() if east is None else gps(_4=(east, 30, 0))
+            drawn.save(photos / f"{number}.jpg", exif=exif if east else b"")
+    with serving(index_words(model_folder, photos, tmp_path / "index")) as server:
+        assert server.get("/facets")["located"] == 3
+        near, far = server.get("/map")["spots"]
+        assert (near["photos"], near["box"]) == (2, pytest.approx([11.5, 48.13736, 12.5, 48.13736], abs=1e-4))
+        assert (far["photos"], far["longitude"]) == (1, pytest.approx(151.5))
+        part = {"west": 12, "east": 13, "south": 48, "north": 49, "columns": 3, "rows": 2}
+        assert [one["longitude"] for one in server.get("/map", params=part)["spots"]] == [12.5]
+        assert len(server.get("/map", params={"near": "48.1,11.5", "within": "20km"})["spots"]) == 1
+        assert server.get("/map", params={"folder": "none"}) == {"spots": []}
+        for wrong in ({"west": 10, "east": 10}, {"south": 3, "north": -3}, {"west": 181}, {"rows": 41}):
+            problem(server.client.get("/api/map", params=wrong), 422)
 
 
 def test_dense_indexes_answer_without_words(dense_server: Serving) -> None:

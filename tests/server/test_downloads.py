@@ -1,3 +1,4 @@
+import base64
 import io
 import os
 import shutil
@@ -10,6 +11,7 @@ from zipfile import ZipFile
 
 import httpx2
 import pytest
+from PIL import Image
 
 from anserini_bridge import read_header
 from lexlip.retrieval.answer import key_of
@@ -19,6 +21,7 @@ from lexlip.server.downloads import MISSING
 from lexlip.server.served_index import DOWNLOADS
 from tests.conftest import write_photos
 from tests.search.indexes import Indexed, change_header, index_words
+from tests.search.test_contact_sheet import Page
 from tests.server.conftest import HOSTILE, TOKEN
 from tests.server.serving import Serving, problem, serving, until
 
@@ -82,6 +85,46 @@ def test_a_form_asks_for_the_same(server: Serving, library: Indexed) -> None:
         assert archive.namelist() == ["0.jpg", "1.jpg"]
 
 
+def sheet(server: Serving, *ids: str, query: str = "") -> Page:
+    asked = {"keys": [key_of(id) for id in ids], "form": "sheet", "query": query}
+    answer = server.client.post("/api/download", json=asked)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-disposition"] == 'attachment; filename="photos.html"'
+    return Page(answer.text)
+
+
+def test_a_contact_sheet_holds_small_copies(server: Serving) -> None:
+    query = "<script>dogs</script> & größe"
+    page = sheet(server, "large.jpg", "0.jpg", *HOSTILE, "0.jpg", query=query)
+    assert query in page.texts
+    assert {"large.jpg", "0.jpg", "größe 東京 🐕.jpg"} < set(page.texts)
+    assert not {name for name, _ in page.elements} & {"script", "link", "iframe", "base"}
+    images = page.all("img")
+    assert [image["alt"] for image in images] == ["large.jpg", "0.jpg", *HOSTILE]
+    for image in images:
+        kind, _, data = (image["src"] or "").partition(",")
+        with Image.open(io.BytesIO(base64.b64decode(data))) as small:
+            assert (kind, small.format, small.width <= 320) == ("data:image/webp;base64", "WEBP", True)
+    form = f"keys={key_of('0.jpg')}+{key_of('1.jpg')}&form=sheet&query=d%C3%B6gs+%2Bsnow"
+    page = Page(server.client.post("/api/download", content=form, headers=FORM).text)
+    assert len(page.all("img")) == 2
+    assert "dögs +snow" in page.texts
+
+
+def test_a_contact_sheet_names_what_is_gone(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
+    (photos / "1.jpg").unlink()
+    shutil.copy(photos / "0.jpg", photos / "2.jpg")
+    page = sheet(server, "0.jpg", "1.jpg", "2.jpg", "never.jpg")
+    assert [image["alt"] for image in page.all("img")] == ["0.jpg"]
+    assert [text for text in page.texts if ": " in text and "{" not in text] == [
+        "1.jpg: No such file or directory",
+        "2.jpg: not what was indexed: update the index",
+        "never.jpg: not in the index any more",
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "status"),
     [
@@ -92,6 +135,9 @@ def test_a_form_asks_for_the_same(server: Serving, library: Indexed) -> None:
         (b"", FORM["Content-Type"], 422),
         (b"\xff=\xff&&&;", FORM["Content-Type"], 422),
         (b"MC5qcGc", "text/plain", 415),
+        (b'{"keys": ["MC5qcGc"], "form": "pdf"}', "application/json", 422),
+        (b"keys=MC5qcGc&form=pdf", FORM["Content-Type"], 422),
+        (b"keys=MC5qcGc&form=sheet&query=" + b"x" * 1001, FORM["Content-Type"], 422),
     ],
 )
 def test_bodies_that_are_refused(server: Serving, body: bytes, kind: str, status: int) -> None:
@@ -119,13 +165,15 @@ def test_the_token_is_needed(locked_server: Serving) -> None:
 
 
 def test_more_than_the_limits_is_refused(library: Indexed) -> None:
-    def refused(limits: Limits) -> str:
+    def refused(limits: Limits, form: str = "zip") -> str:
         with serving(library.words, limits=limits) as server:
             keys = [key_of("0.jpg"), key_of("1.jpg")]
             assert server.get("/status")["limits"]["download_photos"] == limits.download_photos
-            return problem(server.client.post("/api/download", json={"keys": keys}), 413)
+            asked = {"keys": keys, "form": form}
+            return problem(server.client.post("/api/download", json=asked), 413)
 
     assert refused(Limits(download_photos=1)) == "2 photos are wanted: at most 1 at once"
+    assert refused(Limits(download_photos=1), "sheet") == "2 photos are wanted: at most 1 at once"
     assert refused(Limits(download_bytes=100)).endswith("MB: at most 0 MB at once")
 
 

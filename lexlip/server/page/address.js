@@ -10,6 +10,8 @@ const NOTHING = {
 	before: "",
 	folder: "",
 	caption: "",
+	near: "", // degrees north and east, "45.76,4.84"
+	within: "", // how far from there, "3km"
 	album: "",
 	sort: "match",
 	month: "", // without a question: the photos from this month on, "2019-07"
@@ -17,14 +19,26 @@ const NOTHING = {
 };
 const TEXTS = Object.keys(NOTHING).filter((name) => name !== "adjust");
 
-export const FILTERS = { after: "", before: "", folder: "", caption: "", album: "" };
+export const FILTERS = { after: "", before: "", folder: "", caption: "", near: "", within: "", album: "" };
+
+const NEAR = /(?<!\S)near:(["“][^"“”]*["”]|\S+)/i; // as the server reads it
+
+/** Whether a query is about what is near a place, so that the nearest can come first. */
+export const isNear = (query) => Boolean(query.near) || NEAR.test(query.q);
+
+export const withoutNear = (q) => q.replace(NEAR, "").replace(/\s+/g, " ").trim();
+
+/** A query with an order that it can have. */
+export function ordered(query) {
+	const known = query.sort === "date" || (query.sort === "place" && isNear(query));
+	return known ? query : { ...query, sort: "match" };
+}
 
 export function readAddress(search) {
 	const given = new URLSearchParams(search);
 	const query = { ...NOTHING, adjust: given.getAll("adjust") };
 	for (const name of TEXTS) query[name] = given.get(name) ?? NOTHING[name];
-	if (query.sort !== "date") query.sort = "match";
-	return query;
+	return ordered(query);
 }
 
 export function writeAddress(query) {
@@ -37,6 +51,8 @@ export function writeAddress(query) {
 
 export const asks = (query) =>
 	Boolean(query.q.trim() || query.like || query.picture || query.terms || query.adjust.length);
+
+export const filtersOf = (query) => Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query[name]]));
 
 export const isFiltered = (query) => Object.keys(FILTERS).some((name) => query[name]);
 

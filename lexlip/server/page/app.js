@@ -1,6 +1,16 @@
 // The page: the address says what is asked, the server answers, and the parts show it.
 import { Component, Fragment, count, createRef, html, photos, render } from "./html.js";
-import { FILTERS, asked, asks, identity, isFiltered, readAddress, writeAddress, writeTerms } from "./address.js";
+import {
+	FILTERS,
+	asked,
+	asks,
+	identity,
+	isFiltered,
+	ordered,
+	readAddress,
+	writeAddress,
+	writeTerms,
+} from "./address.js";
 import { Gone, Problem, get } from "./api.js";
 import { multiplied, quotedNegation } from "./marks.js";
 import { Chips } from "./chips.js";
@@ -66,7 +76,8 @@ class App extends Component {
 	remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
 
 	/** Ask something else. */
-	go(query, { replace = false, state = {} } = {}) {
+	go(wanted, { replace = false, state = {} } = {}) {
+		const query = ordered(wanted);
 		this.remember();
 		if (writeAddress(query) === writeAddress(this.state.query)) replace = true;
 		const words = query.picture === this.state.query.picture ? history.state?.words : undefined;

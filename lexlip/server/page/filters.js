@@ -1,5 +1,6 @@
 // What narrows and orders the hits: dates, folder, captions' words, album.
 import { Component, html } from "./html.js";
+import { filtersOf, isNear, withoutNear } from "./address.js";
 import { Folders } from "./folders.js";
 import { Menu } from "./menu.js";
 
@@ -64,6 +65,24 @@ class Dates extends Component {
 	}
 }
 
+/** The map of the photos, which comes when it is wanted. */
+class Places extends Component {
+	state = { PhotoMap: null };
+
+	componentDidMount() {
+		import("./map.js").then(({ PhotoMap }) => this.setState({ PhotoMap }));
+	}
+
+	render({ query, close, onChange }, { PhotoMap }) {
+		const { near, within, ...filters } = filtersOf(query);
+		const choose = (place) => {
+			close();
+			onChange({ ...place, q: withoutNear(query.q) });
+		};
+		return PhotoMap && html`<${PhotoMap} filters=${filters} near=${near} within=${within} onChoose=${choose} />`;
+	}
+}
+
 /** A choice that looks like the other filters. */
 const choice = (name, value, options, onChange) => html`
 	<label class=${`filter ${value && value !== "match" ? "active" : ""}`}>
@@ -77,19 +96,34 @@ const choice = (name, value, options, onChange) => html`
 const ORDERS = [
 	["match", "by match"],
 	["date", "by date"],
+	["place", "nearest first"],
 ];
+
+/** The orders that hits of a query can have, with those of these photos. */
+const ordersOf = (query, facets) =>
+	ORDERS.filter(
+		([name]) => ({ match: true, date: facets?.dated > 0, place: facets?.located > 0 && isNear(query) })[name],
+	);
 
 /** The line between the chips and the photos. */
 export function Filters({ query, facets, albums, found, ordered, names, onNames, onChange }) {
+	const orders = ordersOf(query, facets);
 	return html`
 		<div class="filters">
 			<p class="found">${found}</p>
-			${ordered && facets?.dated > 0 && choice("sort", query.sort, ORDERS, onChange)}
+			${ordered && orders.length > 1 && choice("sort", query.sort, orders, onChange)}
 			${
 				facets?.dated > 0 &&
 				html`<${Menu} name="dates" label=${dateLabel(query, facets)}
 				button=${{ class: `filter ${query.after || query.before ? "active" : ""}`, "data-filter": "dates" }}>
 				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}
+			<//>`
+			}
+			${
+				facets?.located > 0 &&
+				html`<${Menu} name="places" label=${query.near ? `near ${query.near.replace(",", ", ")}` : "places"} panelClass="of-map"
+				button=${{ class: `filter ${query.near ? "active" : ""}`, "data-filter": "places" }}>
+				${(close) => html`<${Places} query=${query} close=${close} onChange=${onChange} />`}
 			<//>`
 			}
 			${facets?.folders.length > 0 && html`<${Folders} folders=${facets.folders} chosen=${query.folder} onChange=${onChange} />`}

@@ -1,6 +1,6 @@
 // The hits of one query, page after page. Pages far from the screen are kept as one string each.
 import { get, post, postPicture } from "./api.js";
-import { readTerms } from "./address.js";
+import { filtersOf, readTerms } from "./address.js";
 import { adjusted } from "./marks.js";
 
 const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
@@ -64,9 +64,8 @@ export class Results {
 	}
 
 	ask(k, signal) {
-		const { q, adjust, like, terms, after, before, folder, caption, album, sort } = this.query;
-		const cursor = this.cursor ?? "";
-		const how = { k, cursor, after, before, folder, caption, album, sort };
+		const { q, adjust, like, terms, sort } = this.query;
+		const how = { k, cursor: this.cursor ?? "", ...filtersOf(this.query), sort };
 		if (adjust.length || !this.picture) {
 			if (!like && !terms) return get("search", q ? { q, adjust, ...how } : { q: adjust.join(" "), ...how }, signal);
 			const body = Object.fromEntries(Object.entries(how).filter(([, value]) => value));

@@ -157,14 +157,25 @@ export class SelectionBar extends Component {
 	};
 
 	/** The browser saves what a form asks for as it comes; only an error is a page, in the frame. */
-	download = () => {
+	download(as) {
 		const { selection, most } = this.props;
 		if (selection.size > most) return this.setState({ note: `at most ${photos(most)} in one download` });
 		this.sent = true;
-		this.form.current.elements.keys.value = selection.keys.join(" ");
+		const { keys, form, query } = this.form.current.elements;
+		keys.value = selection.keys.join(" ");
+		form.value = as;
+		query.value = this.query();
 		this.form.current.submit();
 		this.setState({ note: "the download begins" });
-	};
+	}
+
+	/** What found the photos, if it was one query. */
+	query() {
+		const { selection, results } = this.props;
+		const { q = "", adjust = [] } = results?.query ?? {};
+		const found = new Set(results?.keys);
+		return selection.keys.every((key) => found.has(key)) ? [q, ...adjust].join(" ").trim().slice(0, 1000) : "";
+	}
 
 	failed = () => {
 		if (this.sent) this.setState({ note: "the server does not send these photos: select fewer, or try again" });
@@ -226,7 +237,8 @@ export class SelectionBar extends Component {
 				<p role="status">${note || `${photos(size)} selected`}</p>
 				<div class="does">
 					${results?.length > 0 && html`<button onClick=${this.all}>${asks(results.query) ? "all that fit" : "all"}</button>`}
-					<button onClick=${this.download}>download</button>
+					<button onClick=${() => this.download("zip")}>download</button>
+					<button onClick=${() => this.download("sheet")}>contact sheet</button>
 					<button onClick=${this.copy}>copy paths</button>
 					<button onClick=${() => save([...selection.paths.values(), ""].join("\n"), "photos.txt")}>save list</button>
 					${
@@ -244,7 +256,7 @@ export class SelectionBar extends Component {
 				</div>
 				<button class="close" aria-label="select none" title="select none (Escape)" onClick=${onClear}>×</button>
 				<form ref=${this.form} method="post" action="api/download" target="download" hidden>
-					<input type="hidden" name="keys" />
+					<input name="keys" /><input name="form" /><input name="query" />
 				</form>
 				<iframe name="download" title="download" onLoad=${this.failed} hidden></iframe>
 				<pre class="hidden" ref=${this.list}></pre>

@@ -1,5 +1,6 @@
 // Photos without a question, by date: their pages, and the strip of months that leads to them.
 import { Component, count, createRef, html, photos } from "./html.js";
+import { filtersOf } from "./address.js";
 import { get } from "./api.js";
 import { Results } from "./results.js";
 
@@ -29,8 +30,8 @@ export class Listing extends Results {
 	}
 
 	async ask(k, signal) {
-		const { after, before, folder, caption, album, month } = this.query;
-		const filters = { after, before, folder, caption, album };
+		const { month } = this.query;
+		const filters = filtersOf(this.query);
 		if (!this.timeline) {
 			this.timeline = await get("timeline", filters, signal);
 			this.months = monthsOf(this.timeline);

@@ -6,6 +6,8 @@ stopped, or updating its index, names of files that attack.
 
 from __future__ import annotations
 
+import math
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,18 +20,21 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
+from lexlip.data.nearness import distance
 from lexlip.queries.query_language import read_negations
 from lexlip.retrieval.answer import id_of, key_of
+from lexlip.retrieval.circle import Circle, circle_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
-from lexlip.server.bodies import ByDate, Narrowed, Page
-from lexlip.server.downloads import zip_photos
+from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page
+from lexlip.server.downloads import sheet_of, zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
 from lexlip.server.problems import Problem, busy
 from lexlip.server.served_index import ServedIndex, Threads
 from tests.server.serving import running
 
+NEAR = re.compile(r"near:(\S+)")
 SMALL_WORDS = set("a an the in on of with and at to is are two".split())
 
 
@@ -65,6 +70,21 @@ def drawn(width: int, height: int, hue: int) -> bytes:
     body = BytesIO()
     image.save(body, "WEBP", method=0)
     return body.getvalue()
+
+
+def circle_in(given: dict[str, Any]) -> Circle | None:
+    """What is near, by a field of the sentence or by a filter."""
+    field = NEAR.search(given.get("q") or "")
+    near = field[1] if field else given.get("near")
+    return circle_of(near, given.get("within")) if near else None
+
+
+def far(circle: Circle, place: tuple[float, float] | None) -> float:
+    return distance(*place, circle.latitude, circle.longitude) if place else math.inf
+
+
+def is_in(circle: Circle, place: tuple[float, float] | None) -> bool:
+    return far(circle, place) <= circle.kilometres
 
 
 @dataclass
@@ -141,7 +161,7 @@ class Collection:
     ) -> tuple[dict, list, list]:
         """Terms, words left out, unknown words: each word of the sentence weighs less than the one before."""
         sentence, marks = [], []
-        for token in q.split():
+        for token in NEAR.sub("", q).split():
             (marks if token[0] in "+-" or "^" in token else sentence).append(token)
         known = [word for word in map(str.lower, sentence) if word in self.postings]
         unknown = [w for w in sentence if w.lower() not in self.postings and w.lower() not in SMALL_WORDS]
@@ -196,8 +216,12 @@ class Collection:
 
     def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
         """Score, place and words of all hits; those of the last question are kept for its further pages."""
-        names = ("after", "before", "folder", "caption", "album", "sort")
-        asked = [given.get(name) for name in names], list(self.albums_of.get(given.get("album", ""), []))
+        names = ("after", "before", "folder", "caption", "near", "within", "album", "sort")
+        asked = (
+            [given.get(name) for name in names],
+            circle_in(given),
+            list(self.albums_of.get(given.get("album", ""), [])),
+        )
         question = terms, without, asked, self.cut, self.snapshot
         if self.last[0] != question:
             self.last = question, self.find(terms, without, given)
@@ -219,6 +243,11 @@ class Collection:
         if given.get("sort") == "date":
             found = [hit for hit in found if self.cut is None or hit[0] >= self.cut]
             found.sort(key=lambda hit: self.photos[hit[1]].taken or "", reverse=True)
+        if given.get("sort") == "place":
+            circle = circle_in(given)
+            if circle is None:
+                raise Problem(400, "a distance is from a place")
+            found.sort(key=lambda hit: far(circle, self.photos[hit[1]].place))
         return found
 
     def allowed(self, photo: Photo, given: dict[str, Any]) -> bool:
@@ -230,6 +259,7 @@ class Collection:
             and (not before or ("" < taken[: len(before)] <= before))
             and (not folder or photo.id.startswith(f"{folder}/"))
             and (not (album := given.get("album")) or photo.id in self.albums_of[album])
+            and ((circle := circle_in(given)) is None or is_in(circle, photo.place))
             and all(word in text for word in (given.get("caption") or "").lower().split())
         )
 
@@ -297,6 +327,24 @@ class Collection:
             "undated_cursor": undated["cursor"],
         }
 
+    def on_map(self, asked: MapPart) -> dict[str, Any]:
+        """Photos by the cell of the grid that they are in, by brute force."""
+        given = asked.model_dump(exclude_none=True)
+        cells: dict[tuple[int, int], list[tuple[float, float]]] = {}
+        wide, high = (asked.east - asked.west) / asked.columns, (asked.north - asked.south) / asked.rows
+        for photo in self.photos:
+            north, east = photo.place or (math.inf, math.inf)
+            there = asked.west <= east <= asked.east and asked.south <= north <= asked.north
+            if there and self.allowed(photo, given):
+                cells.setdefault((east // wide, north // high), []).append((north, east))
+        spots = []
+        for places in cells.values():
+            norths, easts = zip(*places, strict=True)
+            box = [min(easts), min(norths), max(easts), max(norths)]
+            middle = sum(norths) / len(places), sum(easts) / len(places)
+            spots.append({"photos": len(places), "latitude": middle[0], "longitude": middle[1], "box": box})
+        return {"spots": sorted(spots, key=lambda spot: -spot["photos"])}
+
     def named(self, key: str) -> Photo:
         if id_of(key) not in self.by_id:
             raise Problem(404, "there is nothing here")
@@ -331,11 +379,13 @@ class Collection:
     def original(self, key: str, known: str) -> Sent:
         return self.thumbnail(key, 1200, known)
 
-    def download(self, keys: list[str]) -> Iterator[bytes]:
+    def download(self, asked: Download) -> Iterator[bytes]:
         def read(id: str) -> Any:
-            return SimpleNamespace(path=id, taken=self.by_id[id].taken, offset=0), self.by_id[id].picture(64)
+            about = SimpleNamespace(id=id, path=id, taken=self.by_id[id].taken, offset=0)
+            return about, self.by_id[id].picture(64)
 
-        return zip_photos(map(id_of, keys), read)
+        ids = map(id_of, asked.keys)
+        return zip_photos(ids, read) if asked.form == "zip" else sheet_of(asked.query, ids, read)
 
     def places(self, key: str, words: str = "") -> dict[str, Any]:
         """Each word is strongest at a place of its own."""

@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.server.page.conftest import Visit
 from tests.server.page.stand_in import Collection, StandIn, drawn_photos, key_of
 from tests.server.page.test_accessibility import SERIOUS
-from tests.server.page.test_search import asked, ids, until
+from tests.server.page.test_search import asked, ids, search_for, until
 
 
 def photo(page: Page, index: int) -> Locator:
@@ -93,7 +93,15 @@ def test_by_keyboard(visit: Visit, site: str) -> None:
         seen.append(page.evaluate("document.activeElement.textContent || document.activeElement.ariaLabel"))
         if seen[-1] == "×":
             break
-    assert {"all that fit", "download", "copy paths", "save list", "★ star", "add to album"} < set(seen)
+    assert {
+        "all that fit",
+        "download",
+        "contact sheet",
+        "copy paths",
+        "save list",
+        "★ star",
+        "add to album",
+    } < set(seen)
     page.keyboard.press("Enter")
     expect(bar(page)).to_have_count(0)
     expect(page.locator(".hit a:focus")).to_have_count(1)
@@ -190,6 +198,41 @@ def test_files_are_downloaded_as_a_zip(visit: Visit, site: str, collection: Coll
     says(page, "the download begins")
     assert asked(page) == {"q": ["dog"]}
     assert page.url.startswith(site)
+
+
+def test_a_contact_sheet_needs_nothing_else(
+    visit: Visit, site: str, collection: Collection, tmp_path: Path
+) -> None:
+    page = visit(f"{site}?q=dog+snow&adjust=-beach")
+    for index in (0, 3):
+        tick(page, index).click()
+    with page.expect_download() as download:
+        bar(page).get_by_role("button", name="contact sheet").click()
+    assert download.value.suggested_filename == "photos.html"
+    assert page.url.startswith(site)  # which is still there
+    download.value.save_as(tmp_path / "photos.html")
+    wanted = [ids(collection, q="dog snow -beach")[index] for index in (0, 3)]
+
+    sheet = page.context.new_page()
+    loaded: list[str] = []
+    sheet.on("request", lambda request: loaded.append(request.url))
+    sheet.goto((tmp_path / "photos.html").as_uri())
+    expect(sheet.locator("h2")).to_have_text("dog snow -beach")
+    expect(sheet.locator(".name")).to_have_text([id.rpartition("/")[2] for id in wanted])
+    taken = [collection.by_id[id].taken for id in wanted]
+    expect(sheet.locator("figcaption p")).to_have_text(
+        [when[:16].replace("T", " ") for when in taken if when]
+    )
+    widths = sheet.locator("img").evaluate_all("images => images.map(({ naturalWidth }) => naturalWidth)")
+    assert widths == [64, 64]
+    assert loaded == [(tmp_path / "photos.html").as_uri()]
+
+    search_for(page, "beach")  # of several searches none is named
+    expect(page).to_have_title(re.compile("beach"))
+    tick(page, 1).click()
+    with page.expect_download() as download:
+        bar(page).get_by_role("button", name="contact sheet").click()
+    assert "<h2>" not in Path(download.value.path()).read_text()
 
 
 def test_a_download_that_is_refused_says_so(visit: Visit, site: str, collection: Collection) -> None:

@@ -102,6 +102,7 @@ BRINGS = {
     "dense": ("faiss",),
     "anserini": ("pyserini",),
     "mteb": ("mteb",),
+    "compare": ("ir_measures",),
     "draw": ("wordcloud", "matplotlib"),
     "raw": ("rawpy",),
     "jxl": ("pillow_jxl",),

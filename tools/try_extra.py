@@ -91,6 +91,14 @@ def mteb() -> None:
     print({name: value for name, value in result.scores["test"][0].items() if name.startswith("hit_rate")})
 
 
+def compare() -> None:
+    """Compare two run files."""
+    Path("a.run").write_text("one Q0 red.jpg 1 2 a\none Q0 blue.jpg 2 1 a\n")
+    Path("b.run").write_text("one Q0 blue.jpg 1 2 b\none Q0 red.jpg 2 1 b\n")
+    Path("a.qrels").write_text("one 0 red.jpg 1\n")
+    assert any("RR" in line and "-0.5000" in line for line in run("lexlip compare a.run b.run a.qrels"))
+
+
 def draw() -> None:
     """Draw a photo's words, and where in it they are."""
     from lexlip.cli.demo import PHOTOS
@@ -193,7 +201,7 @@ def bench() -> None:
 
 TRIES: dict[str, Callable[[], None]] = {
     task.__name__: task
-    for task in (lean, mcp, draw, raw, jxl, ocr, places, ray, anserini, train, dense, mteb, bench)
+    for task in (lean, mcp, compare, draw, raw, jxl, ocr, places, ray, anserini, train, dense, mteb, bench)
 }
 """By extra what is tried; those with torch, which take long to install, are last."""
 

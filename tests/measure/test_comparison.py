@@ -29,7 +29,8 @@ def drawn(seed: int, help: float, qrels: Qrels, without: int = 0) -> Run:
     documents = [f"photo{number}" for number in range(60)]
     return {
         query: {
-            id: chance.random() + help * (id in relevant) for id in {*chance.sample(documents, 40), *relevant}
+            id: chance.random() + help * (id in relevant)
+            for id in dict.fromkeys([*chance.sample(documents, 40), *relevant])
         }
         for query, relevant in list(qrels.items())[without:]
     }

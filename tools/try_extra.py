@@ -71,6 +71,16 @@ def dense() -> None:
         run(f"lexlip evaluate {VAL} --model runs/scenes/best --engine {ann}")
 
 
+def tensorboard() -> None:
+    """Train, and read what TensorBoard would show."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run(f"lexlip pretrain log=[tensorboard] log_every=1 {BRIEFLY}")
+    board = EventAccumulator("runs/scenes/tensorboard").Reload()
+    assert [point.step for point in board.Scalars("train/contrastive")] == [1, 2]
+    print(board.Scalars("val/mean_recall"))
+
+
 def anserini() -> None:
     """Search captions by BM25, alone and beside a model."""
     run(f"lexlip index {VAL} --model bm25")
@@ -201,7 +211,23 @@ def bench() -> None:
 
 TRIES: dict[str, Callable[[], None]] = {
     task.__name__: task
-    for task in (lean, mcp, compare, draw, raw, jxl, ocr, places, ray, anserini, train, dense, mteb, bench)
+    for task in (
+        lean,
+        mcp,
+        compare,
+        draw,
+        raw,
+        jxl,
+        ocr,
+        places,
+        ray,
+        anserini,
+        train,
+        dense,
+        tensorboard,
+        mteb,
+        bench,
+    )
 }
 """By extra what is tried; those with torch, which take long to install, are last."""
 

@@ -136,7 +136,8 @@ def _change(query: dict[str, Any]) -> str:
 
 
 def _show(found: Comparison, queries: list[dict[str, Any]]) -> None:
-    click.echo(f"{found.queries:,} queries, B - A with its 95% confidence interval, p of a {found.test}")
+    number = "1 query" if found.queries == 1 else f"{found.queries:,} queries"
+    click.echo(f"{number}, B - A with its 95% confidence interval, p of a {found.test}")
     for run, missing in zip("AB", found.missing, strict=True):
         if missing:
             click.echo(f"  {run} has no line for {missing:,} of them, which count as finding nothing")

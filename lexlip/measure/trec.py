@@ -30,6 +30,9 @@ Number = TypeVar("Number", int, float)
 DEPTH = 100
 """Documents of each query in a run file."""
 
+MOST_RELEVANT = 1000
+"""What qrels may say of a document at most."""
+
 
 def check_run_folder(folder: str | Path) -> None:
     """Raise DataError if `write_run_files` cannot write to a folder, before the work."""
@@ -144,13 +147,19 @@ def read_run(path: str | Path) -> dict[str, dict[str, float]]:
 
 def read_qrels(path: str | Path) -> dict[str, dict[str, int]]:
     """Return how relevant documents are, by query and document; see `read_run`."""
-    return _read(path, "qrels", ("query", "0", "document", "relevance"), "relevance", int)
+    return _read(path, "qrels", ("query", "0", "document", "relevance"), "relevance", _relevance)
 
 
 def _score(text: str) -> float:
     if not math.isfinite(score := float(text)):
         raise ValueError
     return score
+
+
+def _relevance(text: str) -> int:
+    if abs(relevance := int(text)) > MOST_RELEVANT:
+        raise ValueError
+    return relevance
 
 
 def _read(
@@ -160,7 +169,7 @@ def _read(
     found: dict[str, dict[str, Number]] = {}
     try:
         check_file(path)
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if not (parts := line.split()):
                     continue
@@ -173,9 +182,7 @@ def _read(
                 try:
                     of_query[document] = value_of(text)
                 except ValueError:
-                    raise DataError(
-                        f"{where} has the {valued} {text[:40]}, which is no finite number"
-                    ) from None
+                    raise DataError(f"{where} has the {valued} {text[:40]}, which cannot be one") from None
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

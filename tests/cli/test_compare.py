@@ -103,7 +103,7 @@ def test_what_cannot_be_compared(compared: Run) -> None:
     for arguments, says in (
         (
             ["a/t2i.run", "nan.run", "a/t2i.qrels"],
-            "line 1 of nan.run has the score nan, which is no finite number",
+            "line 1 of nan.run has the score nan, which cannot be one",
         ),
         (["twice.run", "a/t2i.run", "a/t2i.qrels"], "line 37 of twice.run has query "),
         (["a/t2i.run", "b/t2i.run", "gone"], "cannot read gone: No such file or directory"),

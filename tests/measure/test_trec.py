@@ -186,9 +186,9 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "says"),
     [
-        ("q Q0 a 1 nan x", "line 1 of FILE has the score nan, which is no finite number"),
-        ("q Q0 a 1 -inf x", "line 1 of FILE has the score -inf, which is no finite number"),
-        ("q Q0 a 1 high x", "line 1 of FILE has the score high, which is no finite number"),
+        ("q Q0 a 1 nan x", "line 1 of FILE has the score nan, which cannot be one"),
+        ("q Q0 a 1 -inf x", "line 1 of FILE has the score -inf, which cannot be one"),
+        ("q Q0 a 1 high x", "line 1 of FILE has the score high, which cannot be one"),
         ("q Q0 a 1 2 x\n\nq Q0 a 2 1 x", "line 3 of FILE has query q and document a again"),
         ("q 0 a 1", "line 1 of FILE has not the columns of a run: query Q0 document rank score tag"),
         (b"q Q0 \xff 1 2 x", "cannot read FILE: it is not text in UTF-8"),
@@ -204,7 +204,14 @@ def test_what_is_no_run(tmp_path: Path, lines: str | bytes | None, says: str) ->
     assert str(caught.value) == says.replace("FILE", str(file))
 
 
-@pytest.mark.parametrize("lines", ["q 0 a yes", "q 0 a 1\nq 0 a 0", "q Q0 a 1 2 x"])
+def test_a_mark_before_the_first_line_is_no_part_of_a_query(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_bytes(b"\xef\xbb\xbfq Q0 a 1 2 x\r\n")
+    assert read_run(tmp_path / "a.run") == {"q": {"a": 2}}
+
+
+@pytest.mark.parametrize(
+    "lines", ["q 0 a yes", "q 0 a 9999999999999999999", "q 0 a 1\nq 0 a 0", "q Q0 a 1 2 x"]
+)
 def test_what_is_no_qrels(tmp_path: Path, lines: str) -> None:
     (tmp_path / "a.qrels").write_text(lines)
     with pytest.raises(DataError, match=r"^line \d of .*a\.qrels has "):

@@ -177,6 +177,12 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = read_json(file)
     except FileNotFoundError:
+        if any(path.glob("segments_*")):
+            raise IndexNotFound(
+                f"{path} holds an index of Lucene's alone, such as Anserini makes, which does not say what"
+                " model its words are of: ask it with Anserini or Pyserini, or index its photos with"
+                " `lexlip index FOLDER`"
+            ) from None
         reason = f"{path} holds no index" if path.is_dir() else f"there is no index at {path}"
         raise IndexNotFound(
             f"{reason}: make one with `lexlip index FOLDER`, or give the folder of another"

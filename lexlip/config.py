@@ -376,6 +376,9 @@ class Config:
     checkpoint_every: int = 200  # steps
     checkpoint_minutes: float | None = None  # also whenever so much time has passed since the last one
     log_every: int = 10  # steps
+    log: tuple[
+        Literal["tensorboard"], ...
+    ] = ()  # where RUN's figures go besides metrics.jsonl: RUN/tensorboard
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
     objective: ObjectiveConfig = ObjectiveConfig()

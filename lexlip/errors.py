@@ -102,6 +102,8 @@ BRINGS = {
     "dense": ("faiss",),
     "anserini": ("pyserini",),
     "mteb": ("mteb",),
+    "tensorboard": ("tensorboard",),
+    "compare": ("ir_measures",),
     "draw": ("wordcloud", "matplotlib"),
     "raw": ("rawpy",),
     "jxl": ("pillow_jxl",),

@@ -448,6 +448,26 @@ def test_the_faithful_preset_reaches_the_papers_runs(name: str) -> None:
     assert config.objective.flops_unit
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in CONFIGS if path.stem != "base"], ids=lambda path: path.stem
+)
+def test_a_run_is_validated_once_an_epoch_or_more_often(path: Path) -> None:
+    for config in load_phases(path, PHOTOS):
+        rows = config.data.expected or {"own": 400}[config.name]  # as its head says
+        assert config.validate_every <= rows // config.optim.batch
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_steps_of_an_epoch_are_those_that_the_head_of_a_config_says(path: Path) -> None:
+    head = path.read_text(encoding="utf-8").partition("\nname: ")[0]
+    said = re.findall(r"([\d,]+) steps per epoch", head)
+    config = load_phases(path, PHOTOS)[-1]
+    if said and config.data.expected:
+        assert [int(number.replace(",", "")) for number in said] == [
+            config.data.expected // config.optim.batch
+        ]
+
+
 def keys_of(cls: type, where: str = "") -> Iterator[tuple[str, Any]]:
     """All keys of a config with their types, those of sections too."""
     for key, hint in typing.get_type_hints(cls).items():

@@ -71,6 +71,16 @@ def dense() -> None:
         run(f"lexlip evaluate {VAL} --model runs/scenes/best --engine {ann}")
 
 
+def tensorboard() -> None:
+    """Train, and read what TensorBoard would show."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run(f"lexlip pretrain log=[tensorboard] log_every=1 {BRIEFLY}")
+    board = EventAccumulator("runs/scenes/tensorboard").Reload()
+    assert [point.step for point in board.Scalars("train/contrastive")] == [1, 2]
+    print(board.Scalars("val/mean_recall"))
+
+
 def anserini() -> None:
     """Search captions by BM25, alone and beside a model."""
     run(f"lexlip index {VAL} --model bm25")
@@ -89,6 +99,14 @@ def mteb() -> None:
     task = runpy.run_path(str(TESTS / "measure" / "mteb_tasks.py"))["task"]
     (result,) = mteb.evaluate(MtebModel(), task("Flickr30kT2IRetrieval"), cache=None).task_results
     print({name: value for name, value in result.scores["test"][0].items() if name.startswith("hit_rate")})
+
+
+def compare() -> None:
+    """Compare two run files."""
+    Path("a.run").write_text("one Q0 red.jpg 1 2 a\none Q0 blue.jpg 2 1 a\n")
+    Path("b.run").write_text("one Q0 blue.jpg 1 2 b\none Q0 red.jpg 2 1 b\n")
+    Path("a.qrels").write_text("one 0 red.jpg 1\n")
+    assert any("RR" in line and "-0.5000" in line for line in run("lexlip compare a.run b.run a.qrels"))
 
 
 def draw() -> None:
@@ -193,7 +211,23 @@ def bench() -> None:
 
 TRIES: dict[str, Callable[[], None]] = {
     task.__name__: task
-    for task in (lean, mcp, draw, raw, jxl, ocr, places, ray, anserini, train, dense, mteb, bench)
+    for task in (
+        lean,
+        mcp,
+        compare,
+        draw,
+        raw,
+        jxl,
+        ocr,
+        places,
+        ray,
+        anserini,
+        train,
+        dense,
+        tensorboard,
+        mteb,
+        bench,
+    )
 }
 """By extra what is tried; those with torch, which take long to install, are last."""
 

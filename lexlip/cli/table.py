@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
     RowsAndNotes = tuple[list[Row], list[str]]
 
+SEEDS = "A,B,C are runs of one row, such as of several seeds: their mean ± standard deviation."
 ENGINES = "--engine is for the models that it can search; the others keep their default."
 HELP = {
     "models": "MODEL is a run's folder (its best checkpoint), a checkpoint, a packaged name, or a CLIP by"
     " folder or hub name. With --source all models are measured on the same photos. Without it the table"
-    f" shows the validation results of the runs. {ENGINES}",
+    f" shows the validation results of the runs. {SEEDS} {ENGINES}",
     "ablations": "MODEL is a run's folder (its best checkpoint) or one of its checkpoints. The table says"
     " what the config of each run, and of the runs it started from, switches off or adds. With --source all"
     " models are measured on the same photos. Without it the table shows the validation results of the runs."
-    f" {ENGINES}",
+    f" {SEEDS} {ENGINES}",
     "systems": "The captions of --queries search its photos together with those of --pool, and photos search"
     " captions; one caption of each photo is BM25's document, and all systems ask with the others. CLIP is"
     " searched by brute force with Faiss; without --clip, random vectors show its size and"

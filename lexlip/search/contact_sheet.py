@@ -44,6 +44,25 @@ class PhotoWords:
         return dict(vars(self))
 
 
+@dataclass(frozen=True)
+class Found:
+    """A photo, or with `text` one of its captions; `right`: it is what a query looks for."""
+
+    id: str
+    path: str
+    text: str | None = None
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A query, which is a caption or a photo, and what stands side by side below it, each with a title."""
+
+    query: Found
+    note: str
+    sides: Sequence[tuple[str, Sequence[Found]]]
+
+
 _HEAD = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -70,6 +89,10 @@ figcaption { font-size: .85rem; overflow-wrap: anywhere; }
 .forms { white-space: nowrap; }
 .forms .word + .word { border-start-start-radius: 0; border-end-start-radius: 0; }
 .forms .word:not(:last-child) { border-start-end-radius: 0; border-end-end-radius: 0; }
+.sides { display: grid; grid-template-columns: 1fr 2fr 2fr; gap: 1.5rem; }
+.sides ol { grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: .75rem; }
+.asking { max-width: 13rem; }
+@media (max-width: 45rem) { .sides { grid-template-columns: 1fr; } }
 </style>
 <h1>LexLIP contact sheet</h1>
 """
@@ -115,6 +138,33 @@ def sheet_parts(
         name = html.escape(PurePath(photo.path).name)
         yield f"<li>{_figure(photo.id, photo.path, name, date, _inside('webp', small))}</li>\n"
     yield "</ol>" + "".join(f"<p>{html.escape(one)}</p>\n" for one in missing) + "</section>" + _TAIL
+
+
+def write_comparison_sheet(path: str | Path, queries: Sequence[Compared]) -> None:
+    """Write a page of queries, each with what two runs found for it side by side."""
+    _write(path, map(_compared, queries))
+
+
+def _compared(query: Compared) -> str:
+    asking = query.query
+    title = f"<h2>{html.escape(asking.id if asking.text is None else asking.text)}</h2>"
+    if asking.text is None:
+        title += (
+            f'<div class="asking">{_figure(asking.id, asking.path, "", "", _thumbnail(asking.path))}</div>'
+        )
+    sides = "\n".join(
+        f"<div><h3>{html.escape(name)}</h3>{_list(map(_found, found)) if found else '<p>nothing</p>'}</div>"
+        for name, found in query.sides
+    )
+    return f'<section>{title}<p>{html.escape(query.note)}</p>\n<div class="sides">{sides}</div></section>'
+
+
+def _found(found: Found) -> str:
+    name = html.escape(found.id) + ' <span title="right">✓</span>' * found.right
+    if found.text is None:
+        return _figure(found.id, found.path, name, "", _thumbnail(found.path))
+    text = html.escape(found.text)
+    return f'<figure>{text}<figcaption><div class="name">{name}</div></figcaption></figure>'
 
 
 def _write(path: str | Path, sections: Iterable[str]) -> None:

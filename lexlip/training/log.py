@@ -1,34 +1,56 @@
-"""What a run prints, and its metrics.jsonl."""
+"""What a run prints, and its metrics.jsonl; with `log: [tensorboard]` the same figures for TensorBoard."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from anserini_bridge.storage import atomic_write
+from lexlip.config import Config
+from lexlip.errors import needing_extras
 from lexlip.machine.resources import peak_memory_mb
 from lexlip.measure.recalls import Report
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
 
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+
+@needing_extras()
+def check_log(config: Config) -> None:
+    """Raise MissingPackage, before a run, if what it is to be logged with is not installed."""
+    if "tensorboard" in config.log:
+        import torch.utils.tensorboard  # noqa: F401
+
 
 class Log:
     """A progress bar, one line every so many steps, and RUN/metrics.jsonl, of the first process.
 
-    Lines of metrics.jsonl after the step to begin with are removed.
+    Lines of metrics.jsonl after the step to begin with are removed. With `tensorboard` their numbers are also
+    in RUN/tensorboard, which then shows no later steps either.
     """
 
-    def __init__(self, folder: Path, first: int, steps: int | None, every: int, processes: Processes) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        first: int,
+        steps: int | None,
+        every: int,
+        processes: Processes,
+        tensorboard: bool = False,
+    ) -> None:
         self.file, self.every, self.processes = folder / "metrics.jsonl", every, processes
+        self.board: SummaryWriter | None = None
         self.restart()
         self.bar = tqdm(
             total=steps, initial=first, unit="step", desc="pretrain", disable=not processes.first or None
@@ -37,6 +59,11 @@ class Log:
             kept = [line for line in self._complete_lines() if json.loads(line)["step"] <= first]
             with writing_run(folder), atomic_write(self.file) as file:
                 file.write("".join(kept))
+            if tensorboard:
+                from torch.utils.tensorboard import SummaryWriter
+
+                with writing_run(folder):
+                    self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=first and first + 1)
 
     def restart(self) -> None:
         """Measure photos per second from now on."""
@@ -107,6 +134,8 @@ class Log:
 
     def close(self) -> None:
         self.bar.close()
+        if self.board is not None:
+            self.board.close()
 
     def _memory_mb(self) -> float:
         """Return the peak memory of the GPU, or of this process on a CPU, in MB (10^6 bytes)."""
@@ -117,6 +146,10 @@ class Log:
     def _append(self, row: Mapping[str, Any]) -> None:
         with writing_run(self.file.parent), self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+            if self.board is not None:
+                for name, number in scalars(row):
+                    self.board.add_scalar(name, number, row["step"])
+                self.board.flush()
 
     def _complete_lines(self) -> list[str]:
         """Return the lines of the file with their ends, without one that a killed run left incomplete."""
@@ -124,3 +157,22 @@ class Log:
             return []
         lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
         return [line for line in lines if line.endswith("\n")]
+
+
+def scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of a line of metrics.jsonl with their names in TensorBoard, such as val/t2i/R@1.
+
+    A step's own are below train/; those of weights on the way to a step below way-0.5/ and the like.
+    """
+    validated = "val" in row
+    way = f"way-{row['way']:g}/" if "way" in row else ""
+    figures = {key: value for key, value in row.items() if key not in ("step", "way")}
+    yield from _numbers(figures, way if validated else "train/")
+
+
+def _numbers(figures: Mapping[str, Any], where: str) -> Iterator[tuple[str, float]]:
+    for key, value in figures.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{where}{key}/")
+        elif isinstance(value, int | float):
+            yield f"{where}{key}", float(value)

@@ -35,7 +35,7 @@ from lexlip.training.checkpoint import State, forget_start, load_checkpoint, sav
 from lexlip.training.distributed import Processes
 from lexlip.training.initialisation import add_words, counted_captions
 from lexlip.training.loading import Order, load_batches
-from lexlip.training.log import Log
+from lexlip.training.log import Log, check_log
 from lexlip.training.method import Method
 from lexlip.training.prepared import prepare_model, starting_model
 from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
@@ -67,6 +67,8 @@ def pretrain(config: Config | Sequence[Config], resume: bool = False) -> Path:
             does not.
     """
     phases = [config] if isinstance(config, Config) else config
+    for phase in phases:
+        check_log(phase)
     # Some CPUs multiply denormal numbers over a hundred times slower. Set before the first parallel
     # operation, as its threads inherit it.
     torch.set_flush_denormal(True)
@@ -343,7 +345,8 @@ def set_up(
     pinned = processes.device.type == "cuda"
     batches = load_batches(photos, order, collate, config.data.workers, pinned)
     schedule = Schedule(config, order.steps, state, processes)
-    log = Log(folder, order.first, order.steps, config.log_every, processes)
+    board = "tensorboard" in config.log
+    log = Log(folder, order.first, order.steps, config.log_every, processes, board)
     by_clock = config.optim.minutes is not None
     length = f"{config.optim.minutes:g} minutes" if by_clock else f"{order.steps} steps"
     _describe(log, config.phase, train, val, model, vocabulary, length)

@@ -29,6 +29,7 @@ from lexlip.models.model_folder import model_folder
 from lexlip.registry import MODELS, load_class
 from lexlip.training.initialisation import add_words, check_agreement, continued_model, counted_captions
 from lexlip.training.loading import Order
+from lexlip.training.log import check_log
 from lexlip.training.method import Method
 from lexlip.training.run_folder import check_run, phase_to_begin_with
 from lexlip.words.vocabulary import Vocabulary
@@ -132,9 +133,10 @@ def _start(config: Config, resume: bool) -> str | None:
 def _plan(config: Config, processes: int, resume: bool, start: str | None) -> RunPlan:
     found = RunPlan(config, processes)
     try:
+        check_log(config)
         check_run(config, resume)
         pick_device(config.device)
-    except ConfigError as error:
+    except LexLIPError as error:
         found.missing.append(str(error))
     if config.optim.batch < processes:
         found.missing.append(f"optim.batch={config.optim.batch} is fewer than {processes} processes")

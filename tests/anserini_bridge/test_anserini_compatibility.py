@@ -3,11 +3,12 @@
 import subprocess
 from pathlib import Path
 
+import pytest
 from bridge_corpus import Corpus, brute_force, random_vectors
 from scipy.sparse import csr_matrix
 from skips import needs_anserini
 
-from anserini_bridge import ImpactSearcher, find_anserini, find_java, write_json_vectors
+from anserini_bridge import ImpactSearcher, IndexNotFound, find_anserini, find_java, write_json_vectors
 from anserini_bridge.jvm import java_class
 
 pytestmark = needs_anserini
@@ -44,6 +45,8 @@ def test_stock_anserini_indexes_the_export_to_the_same_scores(tmp_path: Path, co
     command += ["-collection", "JsonVectorCollection", "-generator", "DefaultLuceneDocumentGenerator"]
     command += ["-input", tmp_path / "export", "-index", tmp_path / "index", "-threads", "1"]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
+    with pytest.raises(IndexNotFound, match="holds an index of Lucene's alone, such as Anserini makes"):
+        ImpactSearcher(tmp_path / "index")
     query = random_vectors(rows=1, width=200, density=0.1, top=3, seed=8)
     hits = stock_search(tmp_path / "index", query, corpus.words, k=300)
     [(expected_ids, expected_scores)] = brute_force(query, vectors, ids, k=300)

@@ -121,6 +121,51 @@ def test_table_3_names_what_differs_from_the_full_method(lexlip: Run, runs: Path
     assert lines[3].split()[:4] == ["paper:", "row", "1", "–"]
 
 
+def test_runs_of_several_seeds_are_one_row(lexlip: Run, runs: Path, model_folder: Path) -> None:
+    first = {"objective": {"mlm": 1, "image_to_text": 1, "text_to_text": 1}}
+    for seed, recall in ((1, 10), (2, 20), (3, 36)):
+        write_run(runs / str(seed), {**first, "seed": seed}, [recall], model_folder)
+    together = "runs/1,runs/2,runs/3"
+    lines = lexlip("table", "3", together, "runs/two", "--markdown").stdout.splitlines()
+    cells = [cell.strip() for cell in lines[2].split("|")[1:-1]]
+    assert cells[:3] == [together, "LexLIP without phase 2", "all"]
+    assert cells[3:10] == [f"{np.mean([10, 20, 36]):.1f} ± {np.std([10, 20, 36], ddof=1):.1f}"] * 7
+    assert lines[3].startswith("| runs/two | LexLIP | all | 30.0 |")
+    assert "± is the standard deviation (n - 1) of the runs of a row." in lines
+
+    alone, row = (
+        json.loads(lexlip("table", "1", of, "--json").stdout)["rows"] for of in ("runs/2", together)
+    )
+    assert list(row[0]) == [*alone[0], "deviation", "runs"]
+    assert (row[0]["model"], row[0]["documents"], row[0]["runs"][1]) == (together, "all", alone[0])
+    assert row[0]["t2i"]["R@5"] == row[0]["mean_recall"] == pytest.approx(22)
+    assert row[0]["deviation"]["i2t"]["R@1"] == pytest.approx(np.std([10, 20, 36], ddof=1))
+    assert row[0]["short_queries"] is None
+
+
+def test_seeds_on_photos(lexlip: Run, runs: Path, photos: Path) -> None:
+    options = ["--source", "photos", "--topk", "4", "--topk", "all", "--json"]
+    together, one, two = (
+        json.loads(lexlip("table", "1", of, *options).stdout)["rows"]
+        for of in ("runs/one,runs/two", "runs/one", "runs/two")
+    )
+    assert [row["documents"] for row in together] == ["top-4", "all"]
+    for row, *each in zip(together, one, two, strict=True):
+        assert row["runs"] == each
+        assert row["terms_kept"] == pytest.approx(np.mean([run["terms_kept"] for run in each]))
+
+
+def test_what_is_no_row_of_seeds(lexlip: Run, runs: Path) -> None:
+    assert error(lexlip("table", "3", "runs/one,runs/two", code=2)) == (
+        "runs/one,runs/two is to be one row, of runs that differ by their seeds, but runs/one: LexLIP without"
+        " phase 2, runs/two: LexLIP"
+    )
+    assert error(lexlip("table", "1", "runs/one,runs/none", code=2)).startswith("runs/none ")
+    (runs / "one").rename(runs / "one,more")  # a folder's own name
+    rows = json.loads(lexlip("table", "1", "runs/one,more", "--json").stdout)["rows"]
+    assert [row["model"] for row in rows] == ["runs/one,more"]
+
+
 def test_markdown(lexlip: Run, runs: Path) -> None:
     lines = lexlip("table", "3", "runs/one", "--markdown").stdout.splitlines()
     assert lines[2].startswith("| runs/one | LexLIP without phase 2 | all | 20.0 |")

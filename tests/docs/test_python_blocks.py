@@ -94,6 +94,22 @@ def test_the_blocks_of_a_page(
         assert "chelsea.jpg ['cat', " in shown[1]
 
 
+def test_pyserini_finds_what_lexlip_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyserini", reason="pyserini is not installed: pip install 'lexlip[anserini]'")
+    import lexlip
+
+    (block,) = (block for block in BLOCKS if "from pyserini.pyclass" in block.text)
+    monkeypatch.chdir(folder)
+    run(block, {})
+    hits = [line.split() for line in capsys.readouterr().out.splitlines()]
+    with lexlip.PhotoSearch(".lexlip") as photos:
+        ours = photos.text("a cat with big eyes", k=3).hits
+    assert [id for id, _ in hits] == [hit.id for hit in ours]
+    assert [float(score) for _, score in hits] == pytest.approx([hit.score for hit in ours])
+
+
 @pytest.mark.slow
 def test_the_blocks_for_other_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With drawn scenes in place of the photos that mteb downloads."""

@@ -8,13 +8,23 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from lexlip.data import Scenes
+from lexlip.data import Scenes, open_source
 from lexlip.errors import DataError
 from lexlip.measure.evaluate import evaluate
 from lexlip.measure.recalls import Ranking, recall_at_k
-from lexlip.measure.trec import check_run_folder, falling, trec_id, write_run_files
+from lexlip.measure.trec import (
+    Names,
+    check_run_folder,
+    falling,
+    read_qrels,
+    read_run,
+    trec_id,
+    write_run_files,
+)
+from lexlip.search.contact_sheet import Found
 from lexlip.search.engines.exact import exact_engine
-from tests.tiny import tiny_model
+from tests.conftest import write_photos
+from tests.tiny import CAPTIONS, tiny_model
 
 FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
 
@@ -164,3 +174,60 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0o500)
     with pytest.raises(DataError, match="Permission denied"):
         check_run_folder(tmp_path / "closed" / "new")
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    write_run_files(tmp_path, {"t2i": tied_ranking()}, "mini")
+    with (tmp_path / "t2i.run").open() as run_file, (tmp_path / "t2i.qrels").open() as qrels_file:
+        run, qrels = pytrec_eval.parse_run(run_file), pytrec_eval.parse_qrel(qrels_file)
+    assert (read_run(tmp_path / "t2i.run"), read_qrels(tmp_path / "t2i.qrels")) == (run, qrels)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("q Q0 a 1 nan x", "line 1 of FILE has the score nan, which cannot be one"),
+        ("q Q0 a 1 -inf x", "line 1 of FILE has the score -inf, which cannot be one"),
+        ("q Q0 a 1 high x", "line 1 of FILE has the score high, which cannot be one"),
+        ("q Q0 a 1 2 x\n\nq Q0 a 2 1 x", "line 3 of FILE has query q and document a again"),
+        ("q 0 a 1", "line 1 of FILE has not the columns of a run: query Q0 document rank score tag"),
+        (b"q Q0 \xff 1 2 x", "cannot read FILE: it is not text in UTF-8"),
+        (None, "cannot read FILE: No such file or directory"),
+    ],
+)
+def test_what_is_no_run(tmp_path: Path, lines: str | bytes | None, says: str) -> None:
+    file = tmp_path / "a.run"
+    if lines is not None:
+        file.write_bytes(lines.encode() if isinstance(lines, str) else lines)
+    with pytest.raises(DataError) as caught:
+        read_run(file)
+    assert str(caught.value) == says.replace("FILE", str(file))
+
+
+def test_a_mark_before_the_first_line_is_no_part_of_a_query(tmp_path: Path) -> None:
+    (tmp_path / "a.run").write_bytes(b"\xef\xbb\xbfq Q0 a 1 2 x\r\n")
+    assert read_run(tmp_path / "a.run") == {"q": {"a": 2}}
+
+
+@pytest.mark.parametrize(
+    "lines", ["q 0 a yes", "q 0 a 9999999999999999999", "q 0 a 1\nq 0 a 0", "q Q0 a 1 2 x"]
+)
+def test_what_is_no_qrels(tmp_path: Path, lines: str) -> None:
+    (tmp_path / "a.qrels").write_text(lines)
+    with pytest.raises(DataError, match=r"^line \d of .*a\.qrels has "):
+        read_qrels(tmp_path / "a.qrels")
+
+
+def test_what_ids_stand_for(tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos", 3)
+    (photos / "2.jpg").rename(photos / "a photo#1.jpg")
+    (photos / "2.txt").rename(photos / "a photo#1.txt")
+    (photos / "1.txt").write_text("one\ntwo\n")
+    names = Names(open_source(photos))
+    assert names.found("1.jpg") == Found("1.jpg", f"{photos}/1.jpg")
+    assert names.found("1.jpg#1", right=True) == Found("1.jpg#1", f"{photos}/1.jpg", "two", right=True)
+    assert names.found("a%20photo#1.jpg") == Found("a photo#1.jpg", f"{photos}/a photo#1.jpg")
+    assert names.found("a%20photo#1.jpg#0").text == CAPTIONS[2]
+    for gone in ("1.jpg#2", "1.jpg#", "1.jpg#²", "none.jpg", "#0"):
+        assert gone not in names
+        assert names.found(gone) == Found(gone, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from lexlip.bench.tables.row import Quoted, Row
 
@@ -48,11 +49,16 @@ def number_column(
 ) -> Column:
     """Return a column of numbers in a format, or as `figure` writes them; `key` is that of a paper's."""
 
+    def shown(number: float) -> str:
+        return f"{number:{form}}" if form else figure(number)
+
     def cell(row: Row) -> str:
-        number = value(row)
-        if number is None:
+        numbers = [number for run in row.runs or [row] if (number := value(run)) is not None]
+        if not numbers:
             return NONE
-        return EXTRAPOLATED * extrapolated(row) + (f"{number:{form}}" if form else figure(number))
+        if row.runs:
+            return f"{shown(fmean(numbers))} ± {shown(stdev(numbers))}" if len(numbers) > 1 else NONE
+        return EXTRAPOLATED * extrapolated(row) + shown(numbers[0])
 
     return Column(heading, cell, key=key, form=form)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lexlip.bench.tables.first_stages import TableSettings, measure_first_stages
@@ -26,10 +27,11 @@ def measure_models(
     """Measure models, by run, checkpoint, packaged or hub name or "bm25"; each encodes the photos once.
 
     Returns:
-        The rows, and notes on how they were measured, which call the photos by `name`.
+        The rows, and notes on how they were measured, which call the photos by `name`; see `together`.
     """
-    methods = methods_of(table, models)
-    measured = list(measure_first_stages(models, photos, settings, short=True))
+    single = _singles(models)
+    methods = methods_of(table, single)
+    measured = list(measure_first_stages(single, photos, settings, short=True))
     rows = [
         Row(
             model=stage.name,
@@ -46,17 +48,20 @@ def measure_models(
         f"Measured on {name}: {report.images} images, {report.captions} captions, one pool,"
         f" {' and '.join(engines)} engine{'s' * (len(engines) > 1)}."
     )
-    return rows, [note, *_paper(table)]
+    return together(models, rows), [note, *_deviation(models), *_paper(table)]
 
 
 def validated_models(table: Table, models: Sequence[str]) -> tuple[list[Row], list[str]]:
     """Return the rows of runs as their own validations found, and notes on the photos of these.
 
+    See `together`.
+
     Raises:
         DataError: a model is not a run, or has no validation.
     """
-    methods, rows, photos = methods_of(table, models), [], []
-    for model in models:
+    single = _singles(models)
+    methods, rows, photos = methods_of(table, single), [], []
+    for model in single:
         report, config = best_validation(Path(model)), read_config(Path(model))
         kind = MODELS[config.model.kind]
         documents = "all" if kind.words else "dense" if kind.vectors else "pairs"
@@ -65,9 +70,54 @@ def validated_models(table: Table, models: Sequence[str]) -> tuple[list[Row], li
         photos.append(f"{', '.join(sources)} ({report.images} images, {report.captions} captions)")
     how = "by brute force, at each run's best checkpoint"
     if len(set(photos)) == 1:
-        return rows, [f"Validation on {photos[0]}, {how}.", *_paper(table)]
-    each = "; ".join(f"{model}: {place}" for model, place in zip(models, photos, strict=True))
-    return rows, [f"Validation {how}, but on different photos: {each}.", *_paper(table)]
+        note = f"Validation on {photos[0]}, {how}."
+    else:
+        each = "; ".join(f"{model}: {place}" for model, place in zip(single, photos, strict=True))
+        note = f"Validation {how}, but on different photos: {each}."
+    return together(models, rows), [note, *_deviation(models), *_paper(table)]
+
+
+def together(models: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of models as a table shows them: those of A,B,C, runs of several seeds, as one.
+
+    Raises:
+        ConfigError: such runs differ in more than numbers.
+    """
+    shown: list[Row] = []
+    for model in models:
+        names = _names(model)
+        of_each = [[row for row in rows if row.model == name] for name in names]
+        if len(names) == 1:
+            shown += of_each[0]
+            continue
+        whats = [[(row.documents, row.method) for row in own] for own in of_each]
+        if whats.count(whats[0]) < len(whats):
+            said = ", ".join(
+                f"{name}: {own[0].method or own[0].documents}"
+                for name, own in zip(names, of_each, strict=True)
+            )
+            raise ConfigError(f"{model} is to be one row, of runs that differ by their seeds, but {said}")
+        shown += [
+            replace(several[0], model=model, report=None, runs=several)
+            for several in zip(*of_each, strict=True)
+        ]
+    return shown
+
+
+def _names(model: str) -> list[str]:
+    """Return the models of a row, which commas separate."""
+    names = [model] if Path(model).exists() else [name for name in model.split(",") if name]
+    return list(dict.fromkeys(names)) or [model]
+
+
+def _singles(models: Sequence[str]) -> list[str]:
+    """Return the models of all rows, each once."""
+    return list(dict.fromkeys(name for model in models for name in _names(model)))
+
+
+def _deviation(models: Sequence[str]) -> list[str]:
+    several = any(len(_names(model)) > 1 for model in models)
+    return ["± is the standard deviation (n - 1) of the runs of a row."] if several else []
 
 
 def _paper(table: Table) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from statistics import fmean, stdev
 from typing import Any
 
 from lexlip.bench.tables.columns import (
@@ -86,9 +88,22 @@ SYSTEMS: dict[tuple[str, str], dict[str, float | None]] = {
 
 
 def _model(row: Row) -> dict[str, Any]:
+    if row.runs:
+        each = [_model(run) for run in row.runs]
+        mean, deviation = _over(each, fmean), _over(each, stdev)
+        return {**mean, "model": row.model, "deviation": deviation, "runs": each}
     assert row.report is not None
     method = {} if row.method is None else {"method": row.method}
     return {"model": row.model, **method, "documents": row.documents, **row.report.to_dict()}
+
+
+def _over(values: list[Any], function: Callable[[list[float]], float]) -> Any:
+    """Return a function of the numbers in several values of JSON; None where they are not all numbers."""
+    if all(isinstance(value, dict) for value in values):
+        return {key: _over([value[key] for value in values], function) for key in values[0]}
+    if all(isinstance(value, int | float) for value in values):
+        return function(values)
+    return values[0] if values.count(values[0]) == len(values) else None
 
 
 def _system(row: Row) -> dict[str, Any]:

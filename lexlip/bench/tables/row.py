@@ -72,6 +72,7 @@ class Row:
     queries: int | None = None  # how many a pool of so many photos has
     evaluation: Evaluation | None = None  # what a whole evaluation takes
     skipped: Sequence[Skipped] = ()  # photos that could not be read
+    runs: Sequence[Row] = ()  # of which this one shows the mean and the deviation; empty: it is one itself
 
     def __post_init__(self) -> None:
         if self.report is not None:

@@ -94,8 +94,9 @@ class Method(nn.Module):
             self.patch_head = nn.Sequential(*layers)
         if objective.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
-            self.image_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
-            self.text_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
+            shape = objective.queue, model.dimensions
+            self.image_queue = KeyQueue(*shape, key_dtype, model.metric)
+            self.text_queue = KeyQueue(*shape, key_dtype, model.metric)
 
     def train(self, mode: bool = True) -> Method:
         super().train(mode)

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,8 @@ def check_run(config: Config, resume: bool) -> None:
             raise ConfigError(
                 f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume"
             )
-        if load_config(file) != config:
+        before = replace(load_config(file), finetuning=config.finetuning)  # older versions had no such key
+        if before != config:
             raise ConfigError(
                 f"{file} differs from this config; resume with what that file says, or use another out="
             )

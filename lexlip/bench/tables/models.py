@@ -236,7 +236,7 @@ LABELS: dict[str, Callable[[Lineage], str]] = {
     "lexlip": difference,
     "vldeformer": _without,
     "objectives": objectives,
-    "towers": towers,
+    "design": lambda line: f"{towers(line)}; {objectives(line)}",
     "training photos": training_photos,
 }
 """What a table of ablations says of a run, by `Table.ablations`."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from anserini_bridge.given_files import parse_json
+from anserini_bridge.given_files import parse_json, read_json
 from anserini_bridge.storage import atomic_write, replace_folder
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
@@ -102,6 +102,15 @@ def check_run(config: Config, resume: bool) -> None:
         raise ConfigError(
             f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
         )
+
+
+def is_finished(run: Path) -> bool:
+    """Return whether a run has come to its end; DataError: its last checkpoint is damaged."""
+    file = run / "last" / "trainer.json"
+    try:
+        return file.exists() and bool(read_json(file)["ended"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file} is damaged: {error}") from error
 
 
 @dataclass(frozen=True)

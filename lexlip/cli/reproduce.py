@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lexlip.bench.reproduction import MeasuredRow, Row
 
 TABLES = ("table-1", "table-3", "zero-shot", "scenes")
+OWN = ("preset", "seed", "name", "out", "init")  # keys that each run has its own value of
 
 
 @click.command()
@@ -81,6 +82,8 @@ def reproduce(
     for change in changes:
         if "=" not in change:
             raise click.UsageError(f"'{change}' is not of the form KEY=VALUE, such as optim.lr=1e-4")
+        if change.partition("=")[0] in OWN:
+            raise click.UsageError(f"'{change}' is not for all runs: give --preset, --seeds or --out")
     names = [row.name for row in definition.rows]
     for name in only:
         if name not in names:

@@ -108,8 +108,8 @@ def is_finished(run: Path) -> bool:
     """Return whether a run has come to its end; DataError: its last checkpoint is damaged."""
     file = run / "last" / "trainer.json"
     try:
-        return file.exists() and bool(read_json(file)["ended"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return file.exists() and bool(read_json(file).get("ended"))
+    except (OSError, ValueError, AttributeError) as error:
         raise DataError(f"{file} is damaged: {error}") from error
 
 

@@ -106,6 +106,10 @@ def test_bad_input(lexlip: Run) -> None:
     assert "'table-9' is not one of 'table-1', 'table-3'" in lexlip("reproduce", "table-9", code=2).stderr
     assert "it has LexLIP, without L_self" in lexlip("reproduce", "table-3", "--row", "no", code=2).stderr
     assert "'lr' is not of the form KEY=VALUE" in lexlip("reproduce", "scenes", "lr", code=2).stderr
+    for own in ("preset=paper", "seed=3", "out=runs", "init=mini"):
+        assert (
+            f"'{own}' is not for all runs: give --preset" in lexlip("reproduce", "scenes", own, code=2).stderr
+        )
     assert error(lexlip("reproduce", "table-1", code=2)).startswith(
         "no tar matches data/flickr30k/test-*.tar"
     )

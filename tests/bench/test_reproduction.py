@@ -63,8 +63,9 @@ def test_the_rows_of_table_3_leave_out_one_part_each() -> None:
 
 def test_the_zero_shot_model_has_not_seen_flickr30k() -> None:
     for run in runs("zero-shot"):
-        train = [source.path for source in run.phases[0].data.train]
-        assert train == ["data/cc3m", "data/sbu", "data/coco/train-*.tar"]
+        data = run.phases[0].data
+        assert [source.path for source in data.train] == ["data/cc3m", "data/sbu", "data/coco/train-*.tar"]
+        assert [source.path for source in data.val] == ["data/coco/val-*.tar"]  # its best checkpoint neither
 
 
 def test_the_papers_figures_are_those_of_lexlip_table() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lexlip.errors import ConfigError
-from lexlip.registry import MODELS
+from lexlip.registry import MODELS, Metric
 
 MOST = 10**9
 """The largest number that a key may be, unless it says less: a single-precision float holds it."""
@@ -163,6 +163,9 @@ class ModelConfig:
     image: ImageEncoderConfig = ImageEncoderConfig()
     text: TextEncoderConfig = TextEncoderConfig()
     vocabulary: VocabularyConfig = VocabularyConfig()
+    # how vectors of kind lexlip or dense are compared: by their cosine, or by their dot product, as the paper
+    # has it (Eq. 15-16, 21-22, Section 3.4); null: as is usual for the kind
+    metric: Metric | None = None
     # how the heads start. auto: a lexicon head as the text encoder's masked-language-model head, or fitted
     # to the captions if its checkpoint has none (see lexlip.training.initialisation); a dense model's at
     # random. fitted: always fitted; random
@@ -183,6 +186,12 @@ class ModelConfig:
         known = [kind for kind, model in MODELS.items() if model.trained_here]
         if self.kind not in known:
             raise ConfigError(f"model.kind is {self.kind!r}; it must be one of {', '.join(map(repr, known))}")
+        kind = MODELS[self.kind]
+        if self.metric not in (None, kind.metric) and not kind.either_metric:
+            raise ConfigError(
+                f"model.metric is {self.metric!r}, and model.kind={self.kind} is always compared by the"
+                f" {kind.metric}; leave it out"
+            )
         _check_not_negative("model.", self, "companions", "joint")
         if self.pooling == "end" and MODELS[self.kind].photo_tokens:
             raise ConfigError(
@@ -192,6 +201,11 @@ class ModelConfig:
             raise ConfigError(
                 f"model.joint is for lexicon heads, and model.kind={self.kind} has none; set it to 0"
             )
+
+    @property
+    def compared_by(self) -> Metric:
+        """How two vectors are compared."""
+        return self.metric or MODELS[self.kind].metric
 
 
 def _for(needs: str, default: Any, loss: bool = False) -> Any:
@@ -213,6 +227,9 @@ class ObjectiveConfig:
     same_image_negatives: bool = False  # other captions of a photo are its negatives, as in the public code
     queue: int = _for("cosines", 0)  # keys in each of the two queues; 0: the batch is contrasted with itself
     momentum: float = 0.99  # of the key encoders, Eq. 19
+    # false: fine-tuning has no queue, as the paper drops the key encoders before it (Section 3.3); its
+    # authors' README keeps them
+    queue_in_finetuning: bool = True
     topk: tuple[int, ...] = _for("words", ())  # also contrast documents cut to these numbers of words
     topk_contrastive: float = 1.0  # weight of that relative to `contrastive`, averaged over `topk`
     composed_negatives: bool = _for("token_vectors", False)  # VLDeformer: half-changed photos and captions
@@ -220,6 +237,9 @@ class ObjectiveConfig:
     flops_text: float = _loss("words", 0.002)
     flops_warmup: float = 0.3  # share of the run over which the FLOPS weights grow quadratically
     flops_unit: bool = False  # FLOPS on unit vectors, as the public code does
+    # FLOPS of each process's part of the batch, and their mean, as the public code does: more processes are a
+    # stronger pressure
+    flops_per_process: bool = False
     mlm: float = _loss("any")  # L_self, Eq. 7
     image_to_text: float = _loss("vectors")  # L_i2t, Eq. 8-13: the caption from the photo's bottleneck
     text_to_text: float = _loss("vectors")  # L_t2t, Eq. 14: the same from the masked caption's bottleneck
@@ -303,10 +323,36 @@ PRESETS: dict[str, dict[str, Any]] = {
     "fixed": {},  # the defaults above
     "faithful": {
         "model": {"special_positions": True, "vocabulary": {"kind": "all"}},
-        "objective": {"same_image_negatives": True, "flops_unit": True, "flops_warmup": 0},
+        "objective": {
+            "same_image_negatives": True,
+            "flops_image": 0.002,
+            "flops_text": 0.002,
+            "flops_warmup": 0,
+            "flops_unit": True,
+            "flops_per_process": True,
+            "share_decoder": True,
+        },
+    },
+    "paper": {
+        "model": {
+            "metric": "dot",
+            "special_positions": True,
+            "vocabulary": {"kind": "all"},
+            "head": "random",
+        },
+        "objective": {
+            "same_image_negatives": True,
+            "flops_image": 0.001,  # Eq. 17 weights the mean of both sides with 0.002
+            "flops_text": 0.001,
+            "flops_warmup": 0,
+            "queue_in_finetuning": False,
+        },
     },
 }
-"""The defaults that `preset` selects: what the project recommends, or what the authors' code does."""
+"""The keys that `preset` stands for: what the project recommends, the authors' code does, or the paper says.
+
+docs/papers.md has the source of each. The keys of the file that names the preset, and overrides, count more.
+"""
 
 
 @dataclass(frozen=True)
@@ -357,9 +403,10 @@ _NEEDS = {
 @dataclass(frozen=True)
 class Config:
     name: str = "scenes"
-    preset: Literal["fixed", "faithful"] = "fixed"  # see PRESETS; the config's own keys override it
+    preset: Literal["fixed", "faithful", "paper"] = "fixed"  # see PRESETS
     seed: int = 0
     out: str | None = None  # the run's folder; None: runs/NAME
+    finetuning: bool = False  # fine-tuning, after both phases: see objective.queue_in_finetuning
     phase: str | None = None  # its name among the phases of a config (see lexlip.config_files.load_phases)
     device: str = "auto"  # auto: a GPU if there is one
     init: str | None = None  # checkpoint to start from; the model section must agree, except for the size

@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import difflib
+import functools
 import math
 import re
 import types
@@ -65,7 +66,8 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
     """Read a YAML config and apply ``key=value`` overrides; return its phases, or the config alone.
 
     ``extends: FILE`` at the top names another config, as seen from the same folder, which this one adds to or
-    changes. ``configs/NAME.yaml`` may also be one that comes along.
+    changes. ``configs/NAME.yaml`` may also be one that comes along. A preset's keys count as if they stood
+    where it is named: more than those of the configs below, less than the others there.
 
     ``phases: {NAME: {…}, …}`` trains one phase after another. Each has the config's keys and its own, which
     count where they differ, and starts from the best checkpoint of the phase before. The last phase's run is
@@ -77,8 +79,9 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
             has a key that is the whole config's.
     """
     path = Path(path)
-    tree = _read_tree(path if path.is_absolute() else _or_coming_along(path))
-    phases = _phases(tree.pop("phases", {"": {}}))
+    layers = _read_layers(path if path.is_absolute() else _or_coming_along(path))
+    phases = _phases(_merged(layers).get("phases", {"": {}}))
+    layers = [{key: value for key, value in layer.items() if key != "phases"} for layer in layers]
     for_all = [override for override in overrides if not override.startswith("phases.")]
     for override in overrides:
         if override not in for_all:
@@ -88,7 +91,8 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
             _apply_override({"phases": phases}, override)
     configs: list[Config] = []
     for number, (name, keys) in enumerate(phases.items(), 1):
-        merged = _merge(tree, keys) | ({"phase": name} if name else {})
+        own = keys | ({"phase": name} if name else {})
+        merged = _with_preset([*layers, own], for_all)
         for override in for_all:
             _apply_override(merged, override)
         if configs:
@@ -99,11 +103,33 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
                     "teacher=init is the model that a run starts from: name that one, too (init=)"
                 )
             merged["teacher"] = merged["init"]
-        config = from_dict(Config, _merge(PRESETS.get(str(merged.get("preset")), {}), merged))
+        config = _without_queue(from_dict(Config, merged))
         if number < len(phases):
             config = dataclasses.replace(config, out=str(config.folder / name))
         configs.append(config)
     return configs
+
+
+def _with_preset(layers: Sequence[dict[str, Any]], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return layers of keys as one, the lowest first, with the preset's below the layer that names it.
+
+    If an override names it, its keys count more than all layers.
+    """
+    named: dict[str, Any] = {}
+    for override in overrides:
+        if override.startswith("preset="):
+            _apply_override(named, override)
+    layers = [*layers, named]
+    place = max((number for number, layer in enumerate(layers) if "preset" in layer), default=0)
+    preset = PRESETS.get(str(layers[place].get("preset")), {})
+    return copy.deepcopy(_merged([*layers[:place], preset, *layers[place:]]))
+
+
+def _without_queue(config: Config) -> Config:
+    """Return a config whose fine-tuning has no queue if it says so."""
+    if not config.finetuning or config.objective.queue_in_finetuning:
+        return config
+    return dataclasses.replace(config, objective=dataclasses.replace(config.objective, queue=0))
 
 
 def _phases(given: Any) -> dict[str, dict[str, Any]]:
@@ -120,7 +146,8 @@ def _phases(given: Any) -> dict[str, dict[str, Any]]:
     return phases
 
 
-def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
+def _read_layers(path: Path, above: tuple[Path, ...] = ()) -> list[dict[str, Any]]:
+    """Return the keys of a config and of those that it extends, the lowest first."""
     if path in above:
         raise ConfigError(f"{path} extends itself")
     try:
@@ -137,8 +164,8 @@ def _read_tree(path: Path, above: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise ConfigError(f"{path} must hold keys and values, as in 'optim: {{lr: 1e-4}}'")
     below = tree.pop("extends", None)
     if below is None:
-        return tree
-    return _merge(_read_tree(_or_coming_along(path.parent / str(below)), (*above, path)), tree)
+        return [tree]
+    return [*_read_layers(_or_coming_along(path.parent / str(below)), (*above, path)), tree]
 
 
 def _or_coming_along(path: Path) -> Path:
@@ -162,6 +189,11 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         if isinstance(below[key], Mapping) and isinstance(above[key], Mapping):
             merged[key] = _merge(below[key], above[key])
     return merged
+
+
+def _merged(layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return layers of keys as one; where they differ, the last counts."""
+    return functools.reduce(_merge, layers, {})
 
 
 def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:

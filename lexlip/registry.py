@@ -29,12 +29,13 @@ class ModelKind:
     token_vectors: bool = False  # every token contributes to its vectors, not [CLS] alone
     photo_tokens: bool = False  # photo tokens run through the text encoder
     state_vectors: bool = False  # its vectors can be added to token states (LightningDOT's VMLM and SMRM)
-    metric: Metric = "cosine"  # by which its vectors are compared
+    metric: Metric = "cosine"  # by which its vectors are compared, unless model.metric says otherwise
+    either_metric: bool = False  # model.metric may say so
     relatives: tuple[str, ...] = ()  # kinds with the same weights, from which it can start
 
     @property
     def cosines(self) -> bool:
-        """Whether its vectors are compared by their cosine."""
+        """Whether its vectors are compared by their cosine, unless model.metric says otherwise."""
         return self.vectors and self.metric == "cosine"
 
 
@@ -44,8 +45,10 @@ _ONE_TRANSFORMER: dict[str, Any] = {
 }
 
 MODELS = {
-    "lexlip": ModelKind(implementation="lexlip.models.lexlip:LexLIP", words=True, token_vectors=True),
-    "dense": ModelKind(implementation="lexlip.models.dense:Dense"),
+    "lexlip": ModelKind(
+        implementation="lexlip.models.lexlip:LexLIP", words=True, token_vectors=True, either_metric=True
+    ),
+    "dense": ModelKind(implementation="lexlip.models.dense:Dense", either_metric=True),
     "lightningdot": ModelKind(
         implementation="lexlip.models.dense:LightningDOT", metric="dot", state_vectors=True
     ),

@@ -53,6 +53,27 @@ def test_objectives_that_a_kind_cannot_have(kind: str, objective: dict[str, Any]
         Config(model=ModelConfig(kind=kind), objective=ObjectiveConfig(**{**NONE, **objective}))
 
 
+@pytest.mark.parametrize(
+    ("kind", "metric", "compared_by"),
+    [
+        ("lexlip", None, "cosine"),
+        ("lexlip", "dot", "dot"),
+        ("dense", "dot", "dot"),
+        ("lightningdot", None, "dot"),
+        ("lightningdot", "dot", "dot"),
+        ("be", "cosine", "cosine"),
+    ],
+)
+def test_how_vectors_are_compared(kind: str, metric: Any, compared_by: str) -> None:
+    assert ModelConfig(kind=kind, metric=metric).compared_by == compared_by
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("be", "dot"), ("lightningdot", "cosine")])
+def test_a_kind_that_is_compared_in_one_way(kind: str, metric: Any) -> None:
+    with pytest.raises(ConfigError, match=f"model.metric is '{metric}', and model.kind={kind} is always"):
+        ModelConfig(kind=kind, metric=metric)
+
+
 def test_composed_negatives_need_their_batch_whole() -> None:
     objective = ObjectiveConfig(**NONE | {"contrastive": 1.0, "composed_negatives": True})
     with pytest.raises(ConfigError, match=r"leave optim\.micro_batch out"):

@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import os
 import re
 import shutil
@@ -13,7 +14,15 @@ from typing import Any
 import pytest
 import yaml
 
-from lexlip.config import Config, DataConfig, ModelConfig, ObjectiveConfig, OptimConfig, SourceConfig
+from lexlip.config import (
+    PRESETS,
+    Config,
+    DataConfig,
+    ModelConfig,
+    ObjectiveConfig,
+    OptimConfig,
+    SourceConfig,
+)
 from lexlip.config_files import COMING_ALONG, DEFAULT_CONFIG, from_dict, load_config, load_phases, to_dict
 from lexlip.errors import ConfigError
 
@@ -106,7 +115,7 @@ def test_overrides(tmp_path: Path) -> None:
         ("data.train=[]", "data.train names no photos"),
         ("objective.mask_encoder=0.6", "mask_decoder is 0.5; .* at least mask_encoder=0.6"),
         ("model.kind=colbert", "model.kind is 'colbert'; it must be one of 'lexlip', 'dense'"),
-        ("preset=public", "preset is 'public'; it must be one of 'fixed', 'faithful'"),
+        ("preset=public", "preset is 'public'; it must be one of 'fixed', 'faithful', 'paper'"),
         ("objective={contrastive: 0, flops_image: 0, flops_text: 0}", "all losses have weight 0"),
     ],
 )
@@ -139,15 +148,6 @@ def test_numbers_beyond_their_limits(tmp_path: Path, override: str, must: str) -
     assert rule == must or rule.startswith(f"{must}, ")
 
 
-FAITHFUL = {
-    ("model", "special_positions"): True,
-    ("model", "vocabulary", "kind"): "all",
-    ("objective", "same_image_negatives"): True,
-    ("objective", "flops_unit"): True,
-    ("objective", "flops_warmup"): 0,
-}
-
-
 def flat(tree: dict[str, Any], *above: str) -> dict[tuple[str, ...], Any]:
     """A config's values by their path."""
     values = {}
@@ -156,11 +156,63 @@ def flat(tree: dict[str, Any], *above: str) -> dict[tuple[str, ...], Any]:
     return values
 
 
+def presets_of_the_docs() -> dict[str, dict[tuple[str, ...], Any]]:
+    """The keys of each preset in the table of docs/papers.md, which names the source of every value."""
+    lines = (ROOT / "docs" / "papers.md").read_text().splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("| key | "))
+    table = itertools.takewhile(lambda line: line.startswith("|"), lines[head:])
+    (_, *names), _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table)
+    assert names == ["fixed", "faithful", "paper", "in the authors' code", "in the paper"]
+    assert all(all(row) and len(row) == 6 for row in rows)
+    keys = [tuple(row[0].strip("`").split(".")) for row in rows]
+    columns = zip(*(row[1:4] for row in rows), strict=True)
+    return {
+        name: dict(zip(keys, map(yaml.safe_load, column), strict=True))
+        for name, column in zip(names[:3], columns, strict=True)
+    }
+
+
 def test_presets(tmp_path: Path) -> None:
-    fixed, faithful = (flat(to_dict(load(tmp_path, f"preset: {name}"))) for name in ("fixed", "faithful"))
-    assert fixed == flat(to_dict(Config()))
-    assert faithful == {**fixed, **FAITHFUL, ("preset",): "faithful"}
-    assert all(fixed[key] != value for key, value in FAITHFUL.items())
+    """Each is what the table says; all keys that it does not name are the defaults."""
+    defaults, documented = flat(to_dict(Config())), presets_of_the_docs()
+    assert list(documented) == list(PRESETS)
+    for name, keys in documented.items():
+        assert flat(to_dict(load(tmp_path, f"preset: {name}"))) == {**defaults, **keys, ("preset",): name}
+        assert flat(PRESETS[name]).items() <= keys.items()
+
+
+def test_a_preset_counts_more_than_the_configs_below_and_less_than_what_stands_beside_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "base.yaml").write_text("objective: {flops_image: 0.5, flops_text: 0.5, temperature: 0.3}\n")
+    above = "extends: base.yaml\npreset: faithful\nobjective: {flops_text: 0.7}\n"
+    for text, overrides, flops in (
+        ("extends: base.yaml\n", [], (0.5, 0.5)),
+        (above, [], (0.002, 0.7)),
+        (above, ["objective.flops_text=0.9"], (0.002, 0.9)),
+        (above, ["preset=paper"], (0.001, 0.001)),
+        (above, ["objective.flops_image=0.9", "preset=paper"], (0.9, 0.001)),
+        (above, ["preset=fixed"], (0.5, 0.7)),  # which stands for no keys
+    ):
+        objective = load(tmp_path, text, *overrides).objective
+        assert (objective.flops_image, objective.flops_text) == flops
+        assert objective.temperature == 0.3
+    assert PRESETS["paper"]["objective"]["flops_image"] == 0.001  # no override has changed it
+
+
+def test_the_paper_drops_its_queues_before_fine_tuning(tmp_path: Path) -> None:
+    text = "objective: {queue: 8}\n"
+    for preset, finetuning, queue in (
+        ("paper", "true", 0),
+        ("paper", "false", 8),
+        ("faithful", "true", 8),
+        ("fixed", "true", 8),
+    ):
+        found = load(tmp_path, f"{text}preset: {preset}\nfinetuning: {finetuning}\n")
+        assert found.objective.queue == queue
+    assert (
+        load(tmp_path, f"{text}finetuning: true", "objective.queue_in_finetuning=false").objective.queue == 0
+    )
 
 
 def test_what_a_config_says_itself_counts_more_than_its_preset(tmp_path: Path) -> None:
@@ -446,6 +498,10 @@ def test_the_faithful_preset_reaches_the_papers_runs(name: str) -> None:
     assert config.model.special_positions
     assert config.objective.same_image_negatives
     assert config.objective.flops_unit
+    assert config.objective.flops_image == config.objective.flops_text == 0.002
+    if "finetune" in name:
+        paper = load_config(path, ["preset=paper", "data.train=[a.tar]", "data.val=[b.tar]"])
+        assert (config.objective.queue, paper.objective.queue) == (11520, 0)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from lexlip.cli.exit_codes import Commands
 
 NAMES = (
     *("bench", "compare", "demo", "doctor", "evaluate", "explain", "export", "index", "keywords", "lexicon"),
-    *("mcp", "optimize", "package", "pretrain", "search", "serve", "table", "words"),
+    *("mcp", "optimize", "package", "pretrain", "reproduce", "search", "serve", "table", "words"),
 )
 
 

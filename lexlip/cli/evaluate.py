@@ -176,7 +176,7 @@ def _first_stage(
     from lexlip.sparse.balance import usual_scheme
 
     encoder = load_model(model, device)
-    scheme = quantization or usual_scheme(encoder.balance)
+    scheme = quantization or usual_scheme(encoder.balance, encoder.metric)
     chosen, engine_of = engine_for(encoder, engine, scheme)
     kept: int | None = topk
     if encoder.vocabulary is None:  # a dense model has no words to keep

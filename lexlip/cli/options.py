@@ -83,10 +83,11 @@ photos_option = click.option(
 )
 quantization_option = click.option(
     "--quantization",
-    type=click.Choice(["balanced", "unit", "paper"]),
+    type=click.Choice(["balanced", "unit", "paper", "dot"]),
     help="Which words a photo keeps, and their weights. balanced: the words that likely sentences ask"
     " for, weighted so that no photo fits every sentence; unit: the heaviest, of unit vectors times 1000;"
-    " paper: the heaviest, floor(100 p).  [default: balanced if the model can, else unit]",
+    " paper: the heaviest, floor(100 p); dot: the heaviest, 1000 p.  [default: dot if the model compares by"
+    " dot product, balanced if it can, else unit]",
 )
 query_encoder_option = click.option(
     "--query-encoder",

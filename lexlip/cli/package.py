@@ -43,6 +43,8 @@ def package(run: str, folder: str, sources: tuple[str, ...], device: str, as_jso
     click.echo(f"{folder}: {made.words:,} words, {made.megabytes:.1f} MB, {done['seconds']:.1f} s")
     if made.captions:
         click.echo(f"documents are balanced by {made.captions:,} captions and {made.photos:,} photos")
+    elif made.metric == "dot":
+        click.echo("documents keep their lengths, as the model compares by dot product")
     else:
         click.echo("note: documents are not balanced: name photos with captions as SOURCE", err=True)
     if made.needs_torch:

@@ -59,8 +59,8 @@ def index(
         model: packaged name, folder, training run or hub name of a model, also of a CLIP; or "bm25" for the
             words of captions.
         topk: words that a photo keeps, at least 1; None keeps all. For models of words.
-        quantization: how their weights become whole numbers, "balanced", "unit" or "paper"; None is
-            "balanced" if the model can, and else "unit".
+        quantization: how their weights become whole numbers, "balanced", "unit", "paper" or "dot"; None
+            is as the model ranks: "dot", "balanced" if it can, or else "unit".
         pseudo_documents: a file to which the documents are also written, for Anserini; of models of words.
             They are all documents, so the index is built anew.
         anew: build a new index in any case.

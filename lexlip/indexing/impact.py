@@ -56,7 +56,7 @@ def index_photos(
         model, model_name: the encoder, and the name by which a search finds it again.
         source, listed: the photos, and when their listing began, in seconds since 1970.
         topk_words: words that a photo keeps; None keeps all.
-        scheme: see `lexlip.sparse.quantize`; None is "balanced" if the model has a bank, and else "unit".
+        scheme: see `lexlip.sparse.quantize`; None is as the model ranks, see `usual_scheme`.
         pseudo_documents: a .jsonl file to which the documents are also written, for Anserini's
             JsonVectorCollection; they are held in memory for it.
         workers: threads that decode photos.
@@ -75,7 +75,7 @@ def index_photos(
     extra = {"model": model_name, "reader": READER, **describe_collection(source, index, listed)}
     if text_is_wanted(index):
         extra["text"] = 1
-    scheme = scheme or usual_scheme(model.balance)
+    scheme = scheme or usual_scheme(model.balance, model.metric)
     settings = settings_of(model.identity, topk_words, scheme)
     words = model.vocabulary.words
     writer = impact_writer(index, words, scheme, topk_words, model.identity, extra, flat=not of_more)

@@ -60,7 +60,7 @@ class MtebModel:
         self.model = load_model(name, device).fold_batch_norms()
         self.topk = None if self.model.vocabulary is None else topk
         self.query_encoder: QueryEncoder = query_encoder
-        self.scheme = usual_scheme(self.model.balance)
+        self.scheme = usual_scheme(self.model.balance, self.model.metric)
         self._open = ExitStack()
         self._engine: Engine | None = None
 

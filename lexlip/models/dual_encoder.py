@@ -113,7 +113,7 @@ class DualEncoder(nn.Module):
 
     @property
     def metric(self) -> Metric:
-        return self.can.metric
+        return self.config.compared_by
 
     # ---- tensors in, tensors out: for training ----
 

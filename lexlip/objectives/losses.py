@@ -34,7 +34,7 @@ class Keys(NamedTuple):
 
     images: Tensor  # [B, V]
     texts: Tensor  # [T, V]
-    image_queue: tuple[Tensor, Tensor]  # unit vectors [q, V], and int64 [q], the photo that each belongs to
+    image_queue: tuple[Tensor, Tensor]  # vectors [q, V], and int64 [q], the photo that each belongs to
     text_queue: tuple[Tensor, Tensor]  # the same of texts
 
 
@@ -97,6 +97,11 @@ def truncate(vectors: Tensor, k: int) -> Tensor:
     return torch.zeros_like(vectors).scatter(1, columns, values)
 
 
+def compared_as(vectors: Tensor, metric: Metric) -> Tensor:
+    """Return vectors [n, V] whose dot products are what `metric` compares them by."""
+    return F.normalize(vectors, dim=1) if metric == "cosine" else vectors
+
+
 def contrastive(
     images: Tensor,
     texts: Tensor,
@@ -119,9 +124,8 @@ def contrastive(
     Returns a scalar: the mean of -log P(text | image) and -log P(image | text) over the T pairs.
     """
     rows = slice(None) if rows is None else rows
-    unit = partial(F.normalize, dim=1) if metric == "cosine" else (lambda vectors: vectors)
-    texts, owners = unit(texts), image_of_text[rows]
-    images = unit(images)
+    texts, owners = compared_as(texts, metric), image_of_text[rows]
+    images = compared_as(images, metric)
     to_images = (texts[rows] @ images.t()).float() / temperature  # [t, B]
     own_images, image_of_row = owners.unique(return_inverse=True)
     to_texts = (images[own_images] @ texts.t()).float()[image_of_row] / temperature  # [t, T]
@@ -132,7 +136,7 @@ def contrastive(
         siblings[numbers[: len(owners)], numbers[rows]] = False
         to_texts = to_texts.masked_fill(siblings, float("-inf"))
     if composed is not None:
-        composed_images, composed_texts = (unit(vectors) for vectors in composed)
+        composed_images, composed_texts = (compared_as(vectors, metric) for vectors in composed)
         to_composed = (texts[rows] @ composed_images.t()).float() / temperature  # [t, B]
         to_images = torch.cat([to_images, to_composed], dim=1)
         to_composed = (images[own_images] @ composed_texts.t()).float()[image_of_row] / temperature  # [t, T]
@@ -142,16 +146,22 @@ def contrastive(
 
 
 def momentum_contrastive(
-    queries: Tensor, keys: Tensor, queue: Tensor, same_image: Tensor | None, temperature: float
+    queries: Tensor,
+    keys: Tensor,
+    queue: Tensor,
+    same_image: Tensor | None,
+    temperature: float,
+    metric: Metric = "cosine",
 ) -> Tensor:
-    """InfoNCE of one direction against a queue of unit vectors [Q, V], earlier keys (Eq. 20-22).
+    """InfoNCE of one direction against a queue [Q, V] of earlier keys, as `KeyQueue` holds them (Eq. 20-22).
 
     Row n of the other modality's `keys` [N, V] is the positive of query n of `queries` [N, V]. `same_image`,
     bool [N, Q], are keys of the query's own image, which are no negatives; None: all are. Returns the mean of
-    -log(exp(q·k) / (exp(q·k) + sum over the queue of exp(q·k'))), q·k being the cosine over the temperature.
+    -log(exp(q·k) / (exp(q·k) + sum over the queue of exp(q·k'))), q·k being the cosine, or the dot product,
+    over the temperature.
     """
-    queries = F.normalize(queries, dim=1)
-    positive = (queries * F.normalize(keys, dim=1)).sum(dim=1, keepdim=True).float()
+    queries = compared_as(queries, metric)
+    positive = (queries * compared_as(keys, metric)).sum(dim=1, keepdim=True).float()
     negative = (queries.to(queue.dtype) @ queue.t()).float()
     if same_image is not None:
         negative = negative.masked_fill(same_image, float("-inf"))
@@ -160,16 +170,21 @@ def momentum_contrastive(
 
 
 def hardest_triplet(
-    images: Tensor, texts: Tensor, image_of_text: Tensor, margin: float, rows: slice | None = None
+    images: Tensor,
+    texts: Tensor,
+    image_of_text: Tensor,
+    margin: float,
+    rows: slice | None = None,
+    metric: Metric = "cosine",
 ) -> Tensor:
     """Contrast each pair with the most similar other photo, and the most similar caption of another photo.
 
-    This loss of VSE++ (Faghri et al., 2018) trains BE. Scores are cosines; captions of one photo are not its
+    This loss of VSE++ (Faghri et al., 2018) trains BE, with cosines. Captions of one photo are not its
     negatives. `image_of_text` and `rows` are those of `contrastive`. Returns the mean over the T pairs of the
     sum of both hinges; a hinge without a negative is 0.
     """
     rows = slice(None) if rows is None else rows
-    scores = (F.normalize(texts, dim=1) @ F.normalize(images, dim=1).t()).float()  # [T, B]
+    scores = (compared_as(texts, metric) @ compared_as(images, metric).t()).float()  # [T, B]
     own = image_of_text[:, None] == torch.arange(len(images), device=texts.device)
     negatives = scores.masked_fill(own, float("-inf"))
     owners = image_of_text[rows]
@@ -209,7 +224,7 @@ def truncated_share(compared: Compared) -> Tensor:
 
 def triplet_share(compared: Compared) -> Tensor:
     images, texts, owners, rows = compared.everyone
-    return hardest_triplet(images, texts, owners, compared.config.margin, rows)
+    return hardest_triplet(images, texts, owners, compared.config.margin, rows, compared.metric)
 
 
 def in_batch(
@@ -240,7 +255,9 @@ def _against_queues(compared: Compared, images: Tensor, texts: Tensor) -> Tensor
         same = None
         if not config.same_image_negatives:
             same = compared.photos[owners][:, None] == photos[None, :]
-        losses.append(momentum_contrastive(queries, positives, held, same, config.temperature))
+        losses.append(
+            momentum_contrastive(queries, positives, held, same, config.temperature, compared.metric)
+        )
     return compared.text_share * (losses[0] + losses[1]) / 2
 
 
@@ -266,6 +283,8 @@ def quadratic_warmup(progress: float, length: float) -> float:
 def _flops_share(compared: Compared, vectors: Tensor, total: float) -> Tensor:
     if compared.config.flops_unit:
         vectors = F.normalize(vectors, dim=1)
+    if compared.config.flops_per_process:
+        return flops(vectors.mean(dim=0)) / compared.processes
     sums = compared.gather(vectors.sum(dim=0, keepdim=True))[0]
     return flops(sums.sum(dim=0) / total) / compared.processes
 
@@ -325,7 +344,7 @@ def distillation_share(compared: Compared) -> Tensor:
     """
     config, (images, texts, owners, rows) = compared.config, compared.everyone
     assert compared.taught is not None
-    unit = (lambda v: F.normalize(v, dim=1)) if compared.metric == "cosine" else (lambda v: v)
+    unit = partial(compared_as, metric=compared.metric)
     own = owners[rows]
     losses = []
     for k in config.topk or (images.shape[1],):

@@ -38,6 +38,7 @@ from lexlip.models.model_folder import (
 from lexlip.models.onnx_format import open_session
 from lexlip.queries.saved_model import QueryTokenizer
 from lexlip.queries.text_queries import TextQueries
+from lexlip.registry import Metric
 from lexlip.sparse.balance import load_balance
 from lexlip.sparse.word_chances import load_likely
 from lexlip.words.vocabulary import Vocabulary
@@ -63,7 +64,7 @@ class PhotoEncoder:
         ConfigError: the device is neither "auto" nor "cpu".
     """
 
-    kind, metric = "lexlip", "cosine"
+    kind = "lexlip"
     device: Any = SimpleNamespace(type="cpu")  # as one of torch
 
     def __init__(self, name: str | Path, device: str = "auto") -> None:
@@ -105,6 +106,11 @@ class PhotoEncoder:
             self._session = open_session((folder / GRAPH).read_bytes(), self._weights, options)
         except Exception as error:  # onnxruntime raises nothing more specific
             raise damaged(folder, error) from error
+
+    @property
+    def metric(self) -> Metric:
+        """How two vectors are compared."""
+        return self.config.compared_by
 
     def fold_batch_norms(self) -> Self:
         """Return itself: ONNX Runtime has folded them."""

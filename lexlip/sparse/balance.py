@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from anserini_bridge.given_files import read_json
 from lexlip.errors import ConfigError
+from lexlip.registry import Metric
 from lexlip.sparse.quantize import UNIT_SCALE, Scheme, quantize
 from lexlip.sparse.rows import packed, part_of_model, unit_length, unpacked
 from lexlip.sparse.top_words import prune, topk
@@ -146,13 +148,17 @@ def as_documents(vectors: csr_matrix, kept: int | None, scheme: Scheme, bank: Ba
     return bank.documents(vectors, kept)
 
 
-def usual_scheme(balance: Balance | None) -> Scheme:
-    """Return how the documents of a model are quantised unless the user says otherwise."""
+def usual_scheme(balance: Balance | None, metric: Metric = "cosine") -> Scheme:
+    """Return how the documents of a model are quantised unless the user says otherwise: as it ranks them."""
+    if metric == "dot":
+        return "dot"
     return "unit" if balance is None else "balanced"
 
 
 def scheme_of(folder: Path) -> Scheme:
-    """Return the same for a model's folder, without loading the model."""
+    """Return the same for the folder of a model of words, without loading the model."""
+    if read_json(folder / "config.json")["model"].get("metric") == "dot":
+        return "dot"
     return "balanced" if (folder / FILE).is_file() else "unit"
 
 

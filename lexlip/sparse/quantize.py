@@ -14,7 +14,7 @@ from lexlip.sparse.rows import owners
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Scheme = Literal["balanced", "unit", "paper"]
+Scheme = Literal["balanced", "unit", "paper", "dot"]
 SCHEMES: tuple[str, ...] = get_args(Scheme)
 UNIT_SCALE = 1000  # levels of a unit vector's largest possible weight
 PAPER_SCALE = 100
@@ -24,9 +24,11 @@ TOO_LARGE = 2**31  # the first whole number that 32 bits do not hold
 def quantize(vectors: csr_matrix, scheme: Scheme = "unit") -> csr_matrix:
     """Return integer impacts, int32 [n, V], of float vectors [n, V]; entries that become 0 are dropped.
 
-    - ``unit``: round(1000 · p / ‖p‖). The model is trained with cosines, so the length of a document's
+    - ``unit``: round(1000 · p / ‖p‖). If the model is trained with cosines, the length of a document's
       vector must not count. A unit vector of 32 words has a mean weight of about 0.18, so a scale of 1000
       leaves some 180 levels where the paper's scale leaves 18.
+    - ``dot``: round(1000 · p), of the vectors as they are, for a model that is trained with dot products.
+      Their queries are quantised as ``unit``: a query's own length does not change which documents it finds.
     - ``balanced``: round(1000 · p), of documents that `lexlip.sparse.balance` gave their lengths. Their
       queries are quantised as ``unit``.
     - ``paper``: floor(100 · p), of the vectors as they are.
@@ -67,7 +69,7 @@ def _whole(data: NDArray[Any], rows: NDArray[np.int64], number: int, scheme: Sch
         if scheme == "paper":
             # p in float32 may be up to 2^-24 of itself below the decimal number it stands for, as 0.29 is
             impacts = np.floor(PAPER_SCALE * data * (1 + 2**-23))
-        elif scheme == "balanced":
+        elif scheme in ("balanced", "dot"):
             impacts = np.rint(UNIT_SCALE * data)
         else:
             norms = np.sqrt(np.bincount(rows, weights=data**2, minlength=number))
@@ -85,4 +87,4 @@ def scale_of(scheme: Scheme) -> int:
 
 def query_scheme(scheme: Scheme) -> Scheme:
     """Return how queries are quantised that search documents of a scheme."""
-    return "unit" if scheme == "balanced" else scheme
+    return "paper" if scheme == "paper" else "unit"

@@ -123,6 +123,7 @@ def check_agreement(init: str, config: ModelConfig, saved: ModelConfig) -> None:
     free = {"kind", "image.weights", "image.size", "image.mirror", "text.name", "text.tokenizer", "head"}
     if MODELS[config.kind].photo_tokens or config.pooling is None:
         free.add("pooling")
+    asked["metric"], had["metric"] = config.compared_by, saved.compared_by
     for key in asked.keys() - free:
         if asked[key] != had[key]:
             raise ConfigError(f"model.{key} is {asked[key]}, but init={init} was trained with {had[key]}")

@@ -168,7 +168,9 @@ def lexlip_of(dense: Clip | Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
 
 
 def _of_dense(dense: Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
-    config = replace(dense.config, kind="lexlip", head="auto", companions=0, joint=dense.dimensions)
+    config = replace(
+        dense.config, kind="lexlip", metric=None, head="auto", companions=0, joint=dense.dimensions
+    )
     model = LexLIP(config, dense.tokenizer, vocabulary, dense.text_encoder.architecture, name)
     model.image_encoder.load_state_dict(dense.image_encoder.state_dict())
     model.text_encoder.load_state_dict(dense.text_encoder.state_dict())

@@ -376,7 +376,8 @@ def _method_of(
     if config.optim.checkpoint_activations:
         model.checkpoint_activations()
     precision = pick_precision(config.optim.precision, processes.device)
-    key_dtype = torch.float32 if precision == "fp32" else torch.bfloat16
+    exact = precision == "fp32" or model.metric == "dot"  # dot products are not limited to 1, as cosines are
+    key_dtype = torch.float32 if exact else torch.bfloat16
     teacher = None if config.teacher is None else find_teacher(config.teacher, train, folder, processes)
     method = Method(model, vocabulary, config.objective, key_dtype, teacher)
     if config.objective.masks and not model.can.words and config.init is None and config.model.text.name:

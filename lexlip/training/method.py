@@ -94,8 +94,8 @@ class Method(nn.Module):
             self.patch_head = nn.Sequential(*layers)
         if objective.queue:
             self.keys = copy.deepcopy(model).requires_grad_(False)
-            self.image_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
-            self.text_queue = KeyQueue(objective.queue, model.dimensions, key_dtype)
+            held = objective.queue, model.dimensions, key_dtype, model.metric
+            self.image_queue, self.text_queue = KeyQueue(*held), KeyQueue(*held)
 
     def train(self, mode: bool = True) -> Method:
         super().train(mode)

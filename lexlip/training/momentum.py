@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lexlip.registry import Metric
+
 
 @torch.no_grad()
 def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
@@ -18,14 +20,20 @@ def follow(keys: nn.Module, model: nn.Module, momentum: float) -> None:
 
 
 class KeyQueue(nn.Module):
-    """The last Q = `length` keys of one side, unit vectors [V], first in, first out; checkpoints hold it."""
+    """The last Q = `length` keys of one side, vectors [V], first in, first out; checkpoints hold it.
+
+    They are held at unit length if they are compared by their cosine.
+    """
 
     keys: Tensor
     images: Tensor
     count: Tensor
 
-    def __init__(self, length: int, width: int, dtype: torch.dtype = torch.bfloat16) -> None:
+    def __init__(
+        self, length: int, width: int, dtype: torch.dtype = torch.bfloat16, metric: Metric = "cosine"
+    ) -> None:
         super().__init__()
+        self.metric = metric
         self.register_buffer("keys", torch.zeros(length, width, dtype=dtype))  # [Q, V]
         self.register_buffer("images", torch.full((length,), -1))  # int64 [Q], the photo of each key
         self.register_buffer("count", torch.zeros((), dtype=torch.int64))  # keys ever enqueued
@@ -57,5 +65,6 @@ class KeyQueue(nn.Module):
         self._enqueued = start + len(keys)
         kept = slice(max(0, len(keys) - length), None)
         places = torch.arange(start, start + len(keys), device=keys.device)[kept] % length
-        self.keys[places] = F.normalize(keys[kept], dim=1).to(self.keys.dtype)
+        held = F.normalize(keys[kept], dim=1) if self.metric == "cosine" else keys[kept]
+        self.keys[places] = held.to(self.keys.dtype)
         self.images[places] = images[kept]

@@ -3,7 +3,8 @@
 - Its matrices are int8, a quarter of the size (`lexlip.models.model_folder`).
 - Captions and photos of the training data, equally many of each source, make the bank by which it balances
   its documents; the bank of the model that training started from joins them, so that other photos are
-  balanced, too. All photos say what a word asks for that stands alone, and how likely people are to name it.
+  balanced, too. A model that compares by dot product gets no bank, so that its index ranks as it does. All
+  photos say what a word asks for that stands alone, and how likely people are to name it.
 - A convolutional image encoder gets a graph for ONNX Runtime (`lexlip.models.image_graph`).
 """
 
@@ -31,6 +32,7 @@ from lexlip.models.dual_encoder import DualEncoder, to_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import GRAPH, check_model
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
+from lexlip.registry import Metric
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.balance import NEAREST, Balance, make_bank
 from lexlip.sparse.rows import unit_length
@@ -49,6 +51,7 @@ class Package:
     captions: int  # of the bank, as are photos; 0 if documents are not balanced
     photos: int
     needs_torch: bool  # whether photos are encoded by torch
+    metric: Metric = "cosine"  # how the model compares vectors
 
 
 def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device: str = "auto") -> Package:
@@ -67,7 +70,7 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
     check_model(name)
     model = LexLIP.from_pretrained(name)
     opened, before = [open_source(source) for source in sources], None
-    if not opened and model.balance is None:
+    if not opened and not (model.balance or model.likely):
         opened, before = _sources_of_run(Path(name)), _bank_before(Path(name), model.vocabulary)
     model.name = folder.name
     if opened:
@@ -81,6 +84,7 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
         0 if bank is None else bank.photos.queries.shape[0],
         0 if bank is None else bank.captions.queries.shape[0],
         not (folder / GRAPH).is_file(),
+        model.metric,
     )
 
 
@@ -116,15 +120,25 @@ def _draw(model: LexLIP, sources: Sequence[Source], before: Balance | None, plac
     model.load_state_dict({name: torch.from_numpy(weight) for name, weight in rounded.items()})
     model.to(place)
     try:
-        model.balance = draw_balance(model, sources, before=before)
+        if model.metric == "cosine":
+            model.balance = draw_balance(model, sources, before=before)
         photos = encode_captioned(model, sources)
     except ValueError as error:
         raise DataError(f"{error}: name more photos with captions as SOURCE") from error
-    documents = model.balance.photos.documents(photos.vectors, KEPT)
+    documents = _documents(photos.vectors, model.balance)
     words = model.vocabulary.words
     model.keywords = fit_keywords(documents, photos.said, model.encode_text(words, "words"), words)
     model.likely = fit_likely(*photos)
     model.honest_end = None  # it was measured with another bank
+
+
+def _documents(photos: csr_matrix, balance: Balance | None) -> csr_matrix:
+    """Return photos as an index has them, but about as long as 1."""
+    if balance is not None:
+        return balance.photos.documents(photos, KEPT)
+    whole = topk(photos, KEPT)
+    lengths = np.sqrt(whole.multiply(whole).sum(axis=1)).A1
+    return csr_matrix(whole / max(float(lengths.mean()), 1e-12))
 
 
 # ---- what is fitted ----

@@ -10,13 +10,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from anserini_bridge.given_files import parse_json
+from anserini_bridge.given_files import parse_json, read_json
 from anserini_bridge.storage import atomic_write, replace_folder
 from lexlip.config import Config
 from lexlip.config_files import load_config, to_dict
@@ -93,7 +93,8 @@ def check_run(config: Config, resume: bool) -> None:
             raise ConfigError(
                 f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume"
             )
-        if load_config(file) != config:
+        before = replace(load_config(file), finetuning=config.finetuning)  # older versions had no such key
+        if before != config:
             raise ConfigError(
                 f"{file} differs from this config; resume with what that file says, or use another out="
             )
@@ -101,6 +102,15 @@ def check_run(config: Config, resume: bool) -> None:
         raise ConfigError(
             f"{run} holds a run already; go on with --resume, or choose another with out=FOLDER"
         )
+
+
+def is_finished(run: Path) -> bool:
+    """Return whether a run has come to its end; DataError: its last checkpoint is damaged."""
+    file = run / "last" / "trainer.json"
+    try:
+        return file.exists() and bool(read_json(file).get("ended"))
+    except (OSError, ValueError, AttributeError) as error:
+        raise DataError(f"{file} is damaged: {error}") from error
 
 
 @dataclass(frozen=True)

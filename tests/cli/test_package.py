@@ -40,6 +40,7 @@ def test_json(lexlip: Run, run: Path) -> None:
         "captions": 20,
         "photos": 20,
         "needs_torch": True,
+        "metric": "cosine",
     }
 
 

@@ -483,8 +483,8 @@ def test_runs_named_by_what_is_varied(lexlip: Run, models: Path) -> None:
     sections = {"model": {"kind": "lightningdot"}, "data": {"train": [{"path": "scenes:20:0"}]}}
     run = write_run(Path("runs/dot"), {**sections, "objective": objective}, checkpoint=Path("dot"))
     for name, label in (
-        ("lightningdot-4", "CMR + VMLM + SMRM"),
-        ("lightningdot-5", "image vit_tiny_patch16_224, random; text random BERT"),
+        ("lightningdot-4", "image vit_tiny_patch16_224, random; text random BERT; CMR + VMLM + SMRM"),
+        ("lightningdot-5", "CMR + VMLM + SMRM"),
         ("retrieve-figure-3", "20 training photos"),
         ("retrieve-figure-4", "1 layers"),
     ):

@@ -61,11 +61,17 @@ STANDS_FOR = {
 }
 MODEL = to_dict(TINY)
 QUICKLY = ("optim.steps=2", "optim.batch=4", "data.workers=0", "device=cpu")
+PRETRAIN = (
+    *(f"model.{part}={json.dumps(MODEL[part])}" for part in ("image", "text", "vocabulary")),
+    *QUICKLY,
+    *("optim.lr_scale={}", "data.views=0", "data.expected=null"),
+)
 SMALLER: dict[str, tuple[str, ...]] = {
-    "pretrain": (
-        *(f"model.{part}={json.dumps(MODEL[part])}" for part in ("image", "text", "vocabulary")),
-        *QUICKLY,
-        *("optim.lr_scale={}", "data.views=0", "data.expected=null"),
+    "pretrain": PRETRAIN,
+    "reproduce": (
+        *PRETRAIN,
+        *("data.train=[train.tar]", "data.val=[val.tar]", "data.sample=null", "optim.micro_batch=null"),
+        *("--source", "val.tar", "--seeds", "1", "--processes", "1"),
     ),
     "serve": ("--port", "0"),
     "bench engine": ("--docs", "3000", "--queries", "20", "--rounds", "1"),

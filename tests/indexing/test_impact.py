@@ -31,7 +31,9 @@ def index(model: LexLIP, photos: Path, folder: Path, **options: Any) -> Indexed:
     return index_photos(model, "my model", open_source(photos), 12.5, folder, workers=0, **options)
 
 
-@pytest.mark.parametrize(("kept", "scheme"), [(32, "unit"), (3, "unit"), (None, "unit"), (4, "paper")])
+@pytest.mark.parametrize(
+    ("kept", "scheme"), [(32, "unit"), (3, "unit"), (None, "unit"), (4, "paper"), (3, "dot")]
+)
 def test_photos_are_stored_as_their_heaviest_words_in_whole_weights(
     model: LexLIP, photos: Path, tmp_path: Path, kept: int | None, scheme: Scheme
 ) -> None:
@@ -63,6 +65,20 @@ def test_a_model_with_a_bank_balances_photos(photos: Path, tmp_path: Path, kept:
     with pytest.raises(ConfigError, match="no captions to balance with"):
         index(tiny_model(), photos, folder, scheme="balanced")
     assert read_metadata(folder).quantization["scheme"] == "unit"
+
+
+def test_photos_of_a_model_that_compares_by_dot_product_keep_their_lengths(
+    photos: Path, tmp_path: Path
+) -> None:
+    model = tiny_model(metric="dot")
+    index(model, photos, tmp_path / "index")
+    assert read_metadata(tmp_path / "index").quantization == {"scheme": "dot", "scale": 1000}
+    [(_, vectors)] = PhotoVectors(model, open_source(photos), workers=0)
+    lengths = np.linalg.norm(vectors.toarray(), axis=1)
+    with ImpactSearcher(tmp_path / "index") as searcher:
+        stored = np.linalg.norm(searcher.vectors(IDS).toarray() / 1000, axis=1)
+    np.testing.assert_allclose(stored, lengths, rtol=1e-2)
+    assert lengths.std() > 0
 
 
 def test_what_is_stored_and_reported(model: LexLIP, photos: Path, tmp_path: Path) -> None:

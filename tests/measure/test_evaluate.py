@@ -20,6 +20,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search.engines.exact import engine_for, exact_engine
 from lexlip.search.engines.lucene import temporary_lucene_engine
+from lexlip.sparse.balance import usual_scheme
 from lexlip.sparse.rows import unit_length
 from lexlip.sparse.top_words import topk
 from tests.measure.pools import NoModel
@@ -94,6 +95,34 @@ def test_balanced_documents() -> None:
         np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)
     with pytest.raises(ConfigError, match="no captions to balance with"):
         evaluate(tiny_model(), SCENES, through_lucene, workers=0, scheme="balanced")
+
+
+@pytest.mark.parametrize("kept", [None, 4])
+def test_a_model_that_compares_by_dot_product(kept: int | None) -> None:
+    """Through an index as by brute force: both rank as the products of whole vectors do."""
+    model = tiny_model(metric="dot")
+    scheme = usual_scheme(model.balance, model.metric)
+    exact, lucene = (engine_for(model, name, scheme)[1] for name in ("exact", "lucene"))
+    report = evaluate(model, SCENES, exact, kept, workers=0, scheme=scheme)
+    [[ids, images]] = list(PhotoVectors(model, SCENES, batch=12, workers=0))
+    texts = [caption for item in SCENES.items for caption in item.captions]
+    captions = model.encode_text(texts)
+    products = {
+        "t2i": as_queries(model, texts, captions).toarray() @ topk(images, kept).toarray().T,
+        "i2t": images.toarray() @ topk(captions, kept).toarray().T,
+    }
+    for direction, scores in products.items():
+        for got, row in zip(report.rankings[direction].scores, scores, strict=True):
+            np.testing.assert_allclose(got, np.sort(row[row > 0])[::-1][:10], rtol=1e-4)
+    through_index = evaluate(model, SCENES, lucene, kept, workers=0, scheme=scheme)
+    for found, row in zip(through_index.rankings["t2i"].found, products["t2i"], strict=True):
+        best = np.sort(row[row > 0])[::-1][:10]
+        np.testing.assert_allclose(
+            [row[ids.index(id)] for id in found], best, rtol=0.01
+        )  # as far as it rounds
+    assert through_index.t2i == pytest.approx(report.t2i, abs=2)  # one of 60 captions
+    by_cosine = evaluate(model, SCENES, exact_engine, kept, workers=0)
+    assert by_cosine.rankings["t2i"].found != report.rankings["t2i"].found
 
 
 def test_recalls_by_hand() -> None:

@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from lexlip.config import PRESETS, ObjectiveConfig
+from lexlip.registry import Metric
 from lexlip.training.batches import NOT_MASKED, Batch
 from lexlip.training.method import Method, Tensors
 from lexlip.training.step import caption_loss, whole_batch_loss
 from tests.reference.losses import (
+    cosine,
+    dot,
     naive_align,
     naive_contrastive,
     naive_flops,
@@ -34,6 +37,8 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "phase 2, anchors": {**WEIGHTS, **ANCHORS, "queue": 9, "softmax_scale": 4.0},
     "faithful phase 1": {**WEIGHTS, **PHASE_1, **PRESETS["faithful"]["objective"]},
     "faithful phase 2": {**WEIGHTS, "queue": 9, **PRESETS["faithful"]["objective"]},
+    "paper phase 1": {**WEIGHTS, **PHASE_1, **PRESETS["paper"]["objective"], "topk": (3,), "temperature": 5},
+    "paper phase 2": {**WEIGHTS, "queue": 9, **PRESETS["paper"]["objective"], "temperature": 5},
     "topk": {**WEIGHTS, "topk": (2, 5), "topk_contrastive": 0.8},
     "topk, phase 2": {**WEIGHTS, "topk": (3,), "topk_contrastive": 0.8, "queue": 9},
     "dense phase 1": {**WEIGHTS, **NO_WORDS, **PHASE_1},
@@ -52,7 +57,8 @@ LOSSES = (
 
 
 def method_of(name: str, objective: ObjectiveConfig) -> Method:
-    method = tiny_method(objective, tiny_dense() if name.startswith("dense") else tiny_model())
+    metric: Metric = "dot" if name.startswith("paper") else "cosine"
+    method = tiny_method(objective, tiny_dense() if name.startswith("dense") else tiny_model(metric=metric))
     if objective.queue:
         torch.manual_seed(3)
         with torch.no_grad():
@@ -69,7 +75,8 @@ def expected_parts(method: Method, batch: Batch, raw: Tensors, keys: Tensors | N
     owners, photos = batch.owners.tolist(), batch.photos.indices.tolist()
     images, texts = (torch.log(1 + torch.relu(raw[n])) if lexical else raw[n] for n in ("image", "text"))
     photo_of_text = [photos[owner] for owner in owners]
-    same = config.same_image_negatives
+    score = dot if method.model.metric == "dot" else cosine
+    how = config.temperature, config.same_image_negatives, score
 
     def against_queue(documents: Tensor, captions: Tensor) -> Tensor:
         total = 0.0
@@ -79,12 +86,12 @@ def expected_parts(method: Method, batch: Batch, raw: Tensors, keys: Tensors | N
         ):
             held, of_held = queue.contents()
             total += naive_momentum_contrastive(
-                queries, positives, held.float(), photo_of_text, of_held.tolist(), config.temperature, same
+                queries, positives, held.float(), photo_of_text, of_held.tolist(), *how
             )
         return total / 2
 
     def in_batch(documents: Tensor, captions: Tensor) -> Tensor:
-        return naive_contrastive(documents, captions, owners, config.temperature, same)
+        return naive_contrastive(documents, captions, owners, *how)
 
     parts = {"contrastive": in_batch(images, texts) if keys is None else against_queue(images, texts)}
     if config.topk:

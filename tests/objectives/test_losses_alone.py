@@ -1,4 +1,6 @@
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from lexlip.config import ObjectiveConfig
 from lexlip.objectives.losses import (
     Compared,
     TaughtScores,
+    _flops_share,
     align,
     distillation_share,
     flops,
@@ -33,6 +36,18 @@ def test_predict_words() -> None:
     assert predict_words(logits, torch.zeros(3, V)).item() == 0
     without = predict_words(logits[[0, 2]], counts[[0, 2]])
     assert predict_words(logits, counts).item() == pytest.approx(without.item() * 2 / 3, rel=1e-5)
+
+
+def test_flops_of_each_process() -> None:
+    """As in the authors' code: the mean over processes of FLOPS of each one's part, on unit vectors."""
+    config = ObjectiveConfig(flops_unit=True, flops_per_process=True)
+    parts = vectors(3, 1), vectors(4, 2)
+    shares = []
+    for part in parts:
+        compared: Any = SimpleNamespace(config=config, processes=2)  # gathers nothing
+        shares.append(_flops_share(compared, part, 7.0))
+    units = [part / part.norm(dim=1, keepdim=True) for part in parts]
+    assert sum(shares).item() == pytest.approx((naive_flops(units[0]) + naive_flops(units[1])) / 2, rel=1e-5)
 
 
 def test_flops() -> None:

@@ -90,6 +90,27 @@ def test_momentum_contrastive(queue_length: int, negatives: bool, temperature: f
     assert queue_length or loss == 0  # there is nothing to tell apart
 
 
+@pytest.mark.parametrize("negatives", [False, True])
+def test_momentum_contrastive_by_dot_product(negatives: bool) -> None:
+    """Eq. 21-22 as they are written: neither the query nor its keys are made unit vectors."""
+    queries, keys, queue = vectors(4, 1), vectors(4, 2).detach(), 3 * vectors(3, 3).detach()
+    images, of_queue = [5, 5, 8, 9], [5, 8, 3]
+    same = None if negatives else torch.tensor(images)[:, None] == torch.tensor(of_queue)[None, :]
+    loss = momentum_contrastive(queries, keys, queue, same, 0.5, "dot")
+    check(
+        loss,
+        naive_momentum_contrastive(queries, keys, queue, images, of_queue, 0.5, negatives, dot),
+        [queries],
+    )
+
+
+@all_owners
+def test_hardest_triplet_by_dot_product(owners: list[int]) -> None:
+    pair, of_text = (vectors(B, 1), vectors(len(owners), 2)), torch.tensor(owners)
+    plain = naive_hardest_triplet(*pair, owners, 0.3, dot)
+    check(hardest_triplet(*pair, of_text, 0.3, metric="dot"), plain, pair)
+
+
 @all_owners
 @pytest.mark.parametrize("margin", [0.0, 0.1, 2.0])
 def test_hardest_triplet(owners: list[int], margin: float) -> None:

@@ -43,14 +43,18 @@ def naive_contrastive(
 
 
 def naive_hardest_triplet(
-    images: Tensor, texts: Tensor, image_of_text: Sequence[int], margin: float
+    images: Tensor,
+    texts: Tensor,
+    image_of_text: Sequence[int],
+    margin: float,
+    score: Callable[[Tensor, Tensor], Tensor] = cosine,
 ) -> Tensor:
     """Of each pair the hinges of the most similar other photo and caption of another photo."""
     losses = []
     for t, i in enumerate(image_of_text):
-        own = cosine(images[i], texts[t])
-        photos = [cosine(image, texts[t]) for other, image in enumerate(images) if other != i]
-        captions = [cosine(images[i], text) for o, text in enumerate(texts) if image_of_text[o] != i]
+        own = score(images[i], texts[t])
+        photos = [score(image, texts[t]) for other, image in enumerate(images) if other != i]
+        captions = [score(images[i], text) for o, text in enumerate(texts) if image_of_text[o] != i]
         for rivals in (photos, captions):
             if rivals:
                 losses.append(torch.clamp(margin + torch.stack(rivals).max() - own, min=0))
@@ -65,13 +69,14 @@ def naive_momentum_contrastive(
     images_of_queue: Sequence[int],
     temperature: float,
     same_image_negatives: bool = False,
+    score: Callable[[Tensor, Tensor], Tensor] = cosine,
 ) -> Tensor:
     """Eq. 20-22: -log P of each key among itself and those of the queue that are of another image."""
     losses = []
     for query, key, image in zip(queries, keys, images, strict=True):
-        positive = (cosine(query, key) / temperature).exp()
+        positive = (score(query, key) / temperature).exp()
         negatives = [
-            (cosine(query, other) / temperature).exp()
+            (score(query, other) / temperature).exp()
             for other, its_image in zip(queue, images_of_queue, strict=True)
             if its_image != image or same_image_negatives
         ]

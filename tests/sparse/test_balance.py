@@ -1,3 +1,4 @@
+import json
 import math
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from lexlip.sparse.balance import (
     make_bank,
     quantize_documents,
     save_balance,
+    scheme_of,
     usual_scheme,
 )
 from lexlip.sparse.quantize import quantize
@@ -103,6 +105,19 @@ def test_without_a_bank_nothing_is_balanced() -> None:
     assert (as_documents(documents, 2, "unit", None) != topk(documents, 2)).nnz == 0
     with pytest.raises(ConfigError, match="this model has no captions to balance with: leave --quantization"):
         quantize_documents(documents, 2, "balanced", None)
+
+
+def test_documents_of_a_model_that_compares_by_dot_product_keep_their_lengths(
+    bank: Bank, tmp_path: Path
+) -> None:
+    assert usual_scheme(None, "dot") == usual_scheme(Balance(bank, bank), "dot") == "dot"
+    for metric, scheme in (("dot", "dot"), ("cosine", "unit"), (None, "unit")):
+        (tmp_path / "config.json").write_text(json.dumps({"model": {"metric": metric}}))
+        assert scheme_of(tmp_path) == scheme
+    (tmp_path / "config.json").write_text('{"model": {}}')  # of an older version
+    assert scheme_of(tmp_path) == "unit"
+    save_balance(tmp_path, Balance(bank, bank))
+    assert scheme_of(tmp_path) == "balanced"
 
 
 def test_banks_are_read_as_they_were_written(bank: Bank, tmp_path: Path) -> None:

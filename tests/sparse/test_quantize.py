@@ -57,6 +57,14 @@ def test_balanced_keeps_lengths() -> None:
     np.testing.assert_array_equal(quantize(rows, "balanced").toarray(), expected)
 
 
+def test_dot_keeps_the_lengths_of_documents_but_not_of_queries() -> None:
+    rows = random_vectors(40, 12)
+    expected = np.rint(1000 * rows.toarray().astype(np.float64))
+    np.testing.assert_array_equal(quantize(rows, "dot").toarray(), expected)
+    queries = quantize_queries(rows * np.float32(7), "dot").csr().toarray()
+    np.testing.assert_array_equal(queries, naive_unit(rows.toarray()))
+
+
 def test_unit_is_blind_to_length() -> None:
     vectors = random_vectors(10, 12)
     assert (quantize(vectors) != quantize(vectors * np.float32(8))).nnz == 0

@@ -165,6 +165,7 @@ def test_starting_from_a_checkpoint(finished: Path) -> None:
         ({"vocabulary": VocabularyConfig("all")}, r"model\.vocabulary\.kind is all, but init=.* with words"),
         ({"special_positions": True}, r"special_positions is True, but init=.* with False"),
         ({"pooling": "mean"}, r"pooling is mean, but init=.* with None"),
+        ({"metric": "dot"}, r"model\.metric is dot, but init=.* with cosine"),
     ],
 )
 def test_starting_from_a_checkpoint_of_another_model(

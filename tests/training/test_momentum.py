@@ -50,6 +50,12 @@ def test_keys_are_unit_vectors_without_a_gradient() -> None:
     torch.testing.assert_close(found.float(), F.normalize(batch.detach(), dim=1), rtol=1e-2, atol=1e-3)
 
 
+def test_keys_that_are_compared_by_dot_product_keep_their_lengths() -> None:
+    queue, batch = KeyQueue(4, WIDTH, torch.float32, "dot"), 7 * keys(3, 0)
+    queue.enqueue(batch, torch.arange(3))
+    assert torch.equal(queue.contents()[0], batch)
+
+
 def test_a_queue_is_saved_whole() -> None:
     queue, other = KeyQueue(4, WIDTH), KeyQueue(4, WIDTH)
     for seed in range(3):

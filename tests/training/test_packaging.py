@@ -15,7 +15,7 @@ from lexlip.queries.photo_encoder import PhotoEncoder
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.sparse.balance import NEAREST
+from lexlip.sparse.balance import NEAREST, scheme_of
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.rows import unit_length
 from lexlip.sparse.top_words import topk
@@ -82,6 +82,21 @@ def test_a_package_is_a_small_model_with_the_name_of_its_folder(run: Path, tmp_p
     again = draw_balance(packaged, [Scenes(60, seed=1), Scenes(60, seed=7)])
     assert abs(again.photos.queries.astype(int) - photos.queries.astype(int)).max() <= 1
     assert again.photos.typical == pytest.approx(photos.typical, rel=1e-4)
+
+
+def test_a_model_that_compares_by_dot_product_keeps_its_ranking(tmp_path: Path, few_steps: None) -> None:
+    """It has queries and an order of words, but no bank, which would give photos other lengths."""
+    tiny_model(metric="dot").save(tmp_path / "saved")
+    made = package(tmp_path / "saved", tmp_path / "tiny", ["scenes:40:3"])
+    assert (made.metric, made.captions, made.photos) == ("dot", 0, 0)
+    packaged = LexLIP.from_pretrained(tmp_path / "tiny")
+    assert (packaged.metric, packaged.balance) == ("dot", None)
+    assert packaged.keywords is not None
+    assert packaged.likely is not None
+    assert scheme_of(tmp_path / "tiny") == "dot"
+    again = package(tmp_path / "tiny", tmp_path / "again")
+    assert LexLIP.from_pretrained(tmp_path / "again").likely is not None
+    assert again.metric == "dot"
 
 
 @pytest.mark.parametrize("place", ["best", "checkpoints/step-00000010"])

@@ -34,7 +34,7 @@ from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.search.stages.honest_end import DEPTH, HEAD, Calibration, Signs, end_of, signs_of
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.sparse.balance import load_balance, quantize_documents, usual_scheme
+from lexlip.sparse.balance import quantize_documents, scheme_of, usual_scheme
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
 from lexlip.words.vocabulary import is_content_word
 
@@ -82,7 +82,7 @@ def read(model: str, source: str) -> Photos:
     bank = encoder.balance and encoder.balance.photos
     for some, encoded in PhotoVectors(encoder, photos, progress=source):
         ids += some
-        rows.append(quantize_documents(encoded, TOPK, usual_scheme(encoder.balance), bank))
+        rows.append(quantize_documents(encoded, TOPK, usual_scheme(encoder.balance, encoder.metric), bank))
     return Photos(source, [of[id] for id in ids], vstack(rows, format="csr"))
 
 
@@ -273,7 +273,7 @@ def main(arguments: Sequence[str]) -> None:
         if not any(photos.captions):
             raise DataError(f"{photos.name} has no captions")
     fitted_on = measure(queries, sources, among, "fit")
-    scheme = usual_scheme(load_balance(queries.folder, len(queries.vocabulary)))
+    scheme = scheme_of(queries.folder)
     calibration = replace(fit(fitted_on, queries.identity), scheme=scheme)
     if not given.dry_run:
         calibration.save(model_folder(given.model))

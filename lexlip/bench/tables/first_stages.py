@@ -53,7 +53,7 @@ class TableSettings:
 
     def scheme_of(self, model: Encoder) -> Scheme:
         """Return how a model's documents are quantised."""
-        return self.scheme or usual_scheme(model.balance)
+        return self.scheme or usual_scheme(model.balance, model.metric)
 
     def bar(self, what: str, total: int, unit: str) -> ProgressBar:
         """Return a progress bar on stderr, if the work takes over two seconds."""

@@ -159,6 +159,7 @@ ADDITIONS: dict[str, Callable[[Config], bool]] = {
     "anchors": lambda config: config.objective.anchors,
     "top-K losses": lambda config: bool(config.objective.topk) and config.objective.topk_contrastive > 0,
     "faithful preset": lambda config: config.preset == "faithful",
+    "paper preset": lambda config: config.preset == "paper",
 }
 
 
@@ -175,7 +176,8 @@ def difference(line: Lineage) -> str:
         raise ConfigError(f"table 3 is of lexlip and dense models, and a run's model is a {kind} one")
     dense = kind == "dense"
     method = [part for part in PARTS if not (dense and part in FLOPS)]
-    had = [part for part in method if any(PARTS[part](config.objective) for config in line.configs)]
+    phases = [config.objective for config in line.configs if not config.finetuning or line.origin]
+    had = [part for part in method if any(map(PARTS[part], phases))]
     added = [name for name, has in ADDITIONS.items() if any(map(has, line.configs))]
     words = "Dense" if dense else "LexLIP"
     if line.origin is not None:
@@ -284,7 +286,7 @@ LABELS: dict[str, Callable[[Lineage], str]] = {
     "lexlip": difference,
     "vldeformer": _without,
     "objectives": objectives,
-    "towers": towers,
+    "design": lambda line: f"{towers(line)}; {objectives(line)}",
     "training photos": training_photos,
 }
 """What a table of ablations says of a run, by `Table.ablations`."""

@@ -57,15 +57,17 @@ def notes(
     return said
 
 
+_PHASES = (
+    "CMR is the contrastive loss. Phases follow one another; one that is not fused leaves the other"
+    " modality's vector out."
+)
 ABOUT = {
     "vldeformer": [
         "without decomposing: a cross-encoder's weights used as a VLDeformer's, untrained for it. Without"
         " contrastive loss: a run with triplets instead."
     ],
-    "objectives": [
-        "CMR is the contrastive loss. Phases follow one another; one that is not fused leaves the other"
-        " modality's vector out."
-    ],
+    "design": [_PHASES],
+    "objectives": [_PHASES],
     "training photos": [
         "training photos: those of the last phase that its sources have now, or its sample of them."
     ],

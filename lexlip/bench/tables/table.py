@@ -12,7 +12,7 @@ from lexlip.bench.tables.row import CUTOFFS, Quoted, Row
 from lexlip.errors import ConfigError
 
 Use = Literal["never", "may", "must"]
-Ablations = Literal["lexlip", "vldeformer", "objectives", "towers", "training photos", "layers"]
+Ablations = Literal["lexlip", "vldeformer", "design", "objectives", "training photos", "layers"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -146,6 +146,7 @@ DENSE_1, DENSE_2 = {**PHASE_1, **NO_WORDS}, {**PHASE_2, **NO_WORDS}
         (PHASE_1, {**PHASE_2, "topk": [32, 8]}, {}, "LexLIP; with top-K losses"),
         (PHASE_1, {**PHASE_2, "topk": [8], "topk_contrastive": 0}, {}, "LexLIP"),
         (PHASE_1, PHASE_2, {"preset": "faithful"}, "LexLIP; with faithful preset"),
+        (PHASE_1, PHASE_2, {"preset": "paper"}, "LexLIP; with paper preset"),
         (DENSE_1, DENSE_2, {"model": {"kind": "dense"}}, "Dense"),  # which has no FLOPS
         (DENSE_1, None, {"model": {"kind": "dense"}}, "Dense without phase 2"),
         (None, {**PHASE_2, "anchor_align": 0.5}, {"init": "mini"}, FROM_MINI),

@@ -127,7 +127,7 @@ def test_whole_evaluations() -> None:
     assert "≈: extrapolated from 1,200 photos or fewer" in said(row, more, table=table)[1]
 
 
-@pytest.mark.parametrize("ablations", ["vldeformer", "objectives", "training photos", "layers"])
+@pytest.mark.parametrize("ablations", ["vldeformer", "design", "objectives", "training photos", "layers"])
 def test_what_the_names_of_ablations_mean(ablations: Any) -> None:
     assert set(ABOUT[ablations]) <= set(said(ALONE, table=some_table(ablations=ablations)))
 

@@ -197,7 +197,7 @@ class Benchmark:
         self.counts[spec.name] = counts
 
     def _judge(self) -> Iterator[None]:
-        """Measure recall, and how often the query's own photo is found, with at most as many queries as a round has."""
+        """Measure recall, and how often the query's own photo is found."""
         settings, truths = self.settings, {}
         for spec in self._left():
             kind = DenseTruth if self.libraries[spec.library].dense else SparseTruth

@@ -81,6 +81,7 @@ class Benchmark:
         self.counts: dict[str, dict[str, Count]] = {}
         self.rounds: dict[str, list[dict[str, Any]]] = {spec.name: [] for spec in specs}
         self.recall: dict[str, float] = {}
+        self.wanted: dict[str, float] = {}
         self.memory: dict[str, float] = {}
         self.versions: dict[str, dict[str, str]] = {}
         self.missing: dict[str, str] = {}
@@ -153,7 +154,7 @@ class Benchmark:
         """Build the index; if it exists already, read what its building took."""
         kind = self.libraries[library]
         if kind.dense and not self.corpus.dimensions:
-            raise LibraryMissing("dense vectors, which only synthetic documents have")
+            raise LibraryMissing("dense vectors: name a model that makes them, --dense MODEL")
         folder, staged = self.folder / kind.index, self.folder / f"{kind.index}.staged"
         record = self.folder / f"{kind.index}.json"
         if not record.exists():
@@ -196,7 +197,7 @@ class Benchmark:
         self.counts[spec.name] = counts
 
     def _judge(self) -> Iterator[None]:
-        """Measure recall, with at most as many queries as a round has."""
+        """Measure recall, and how often the query's own photo is found."""
         settings, truths = self.settings, {}
         for spec in self._left():
             kind = DenseTruth if self.libraries[spec.library].dense else SparseTruth
@@ -208,6 +209,13 @@ class Benchmark:
                 call = self.processes[spec.library].call
                 answers = call("answers", setting=spec.setting, k=settings.k, count=count)
                 self.recall[spec.name] = mean(map(truths[kind].recall, itertools.count(), answers))
+                known = [
+                    (one, found)
+                    for one, found in zip(self.corpus.wanted[:count], answers, strict=True)
+                    if one >= 0
+                ]
+                if known:
+                    self.wanted[spec.name] = mean(one in found for one, found in known)
         yield
 
     def _round(self, spec: EngineSpec) -> dict[str, Any]:
@@ -234,6 +242,8 @@ class Benchmark:
             "rounds": len(self.rounds[spec.name]),
             "setting": spec.setting,
         }
+        if spec.name in self.wanted:
+            row[f"found@{self.settings.k}"] = self.wanted[spec.name]
         if spec.clients:
             loaded = medians([one["under_load"] for one in self.rounds[spec.name]])
             row["under_load"] = {"clients": spec.clients, **loaded}

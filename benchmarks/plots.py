@@ -22,9 +22,12 @@ COLOURS = {
     "faiss-flat": "#6c757d",
     "faiss-hnsw": "#2a9d8f",
     "faiss-ivf-sq8": "#8ab17d",
+    "faiss-ivf-pq": "#52796f",
     "seismic": "#e9a23b",
     "seismic-knn": "#bc6c25",
     "bmp": "#7b2cbf",
+    "kannolo": "#3a86ff",
+    "sindi": "#ff7f51",
     "qdrant": "#d6336c",
     "scipy": "#b08968",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -83,6 +83,12 @@ class Corpus:
         queries: NDArray[np.float32] = np.load(self.folder / "dense_queries.npy")
         return queries
 
+    @cached_property
+    def wanted(self) -> NDArray[np.int64]:
+        """The number of the photo that each query is a caption of, [n]; -1 if that is not known."""
+        file = self.folder / "wanted.npy"
+        return np.load(file) if file.exists() else np.full(self.queries.shape[0], -1)
+
 
 def write_documents(folder: Path, documents: Iterable[csr_matrix]) -> None:
     """Write quantised vectors, [n, V], chunk by chunk."""
@@ -110,9 +116,13 @@ def write_dense(folder: Path, vectors: Iterable[NDArray[np.float32]]) -> None:
 
 
 def write_queries(
-    folder: Path, queries: csr_matrix, dense_queries: NDArray[np.float32] | None = None
+    folder: Path,
+    queries: csr_matrix,
+    dense_queries: NDArray[np.float32] | None = None,
+    wanted: Sequence[int] | None = None,
 ) -> None:
-    """Write quantised queries, [n, V], and dense ones, [n, D]; they replace earlier ones."""
+    """Write quantised queries, [n, V], dense ones, [n, D], and `Corpus.wanted`; they replace earlier ones."""
     save_npz(folder / "queries.npz", queries)
+    np.save(folder / "wanted.npy", np.array([-1] * queries.shape[0] if wanted is None else wanted, np.int64))
     if dense_queries is not None:
         np.save(folder / "dense_queries.npy", dense_queries)

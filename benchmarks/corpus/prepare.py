@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.corpus.corpus import Corpus, write_dense, write_documents, write_queries
 from benchmarks.corpus.synthetic import BLOCK, SHAPES, SyntheticVectors
-from lexlip.bench.distractors import recombined
+from lexlip.bench.distractors import mixtures, recombined
 from lexlip.data.source import no_captions
 from lexlip.errors import ConfigError
 from lexlip.sparse.quantize import quantize
@@ -22,6 +23,7 @@ from lexlip.sparse.top_words import topk as heaviest
 
 if TYPE_CHECKING:
     from lexlip.data import Source
+    from lexlip.models.contract import Encoder
     from lexlip.models.lexlip import LexLIP
 
 MIXTURES = 20  # of each real vector, at most: among more, searches are too fast
@@ -71,11 +73,13 @@ def prepare_encoded(
     queries: int,
     query_terms: int,
     seed: int,
+    asked_photos: int | None = None,
+    dense: Encoder | None = None,
 ) -> tuple[Corpus, dict[str, Any]]:
     """Return a corpus of encoded photos, captions or both, and what is needed to make it again.
 
     The photos come first, then the captions in random order. If more documents are asked for, each further
-    one mixes two of these (see `lexlip.bench.distractors.recombined`).
+    one mixes two of these (see `lexlip.bench.distractors.recombined`); its dense vector is their sum.
 
     Queries are captions, drawn at random: of `captions`, which then are not documents too; without them, of
     the photos.
@@ -86,57 +90,81 @@ def prepare_encoded(
         captions: by the name of their file; repeated ones count once.
         documents: the first so many, or with mixtures; None takes all photos and captions.
         topk, queries, query_terms, seed: see `prepare_synthetic`.
+        asked_photos: only captions of the first so many photos are queries; None: of all.
+        dense: a model that makes the dense vectors of the same photos and captions.
 
     Raises:
         ConfigError: the folder holds other documents, there are fewer captions than queries, or too many
             documents are asked for.
         DataError: there are no captions, or no photo could be read.
     """
-    from lexlip.queries.photo_vectors import encode_captions
-
     rng = np.random.default_rng(seed)
     texts = list(dict.fromkeys(text for of_file in captions.values() for text in of_file))
     made: dict[str, Any] = {"source": photos.name if photos else None, "model": model.identity}
-    made |= {"documents": documents, "topk": topk}
+    made |= {"documents": documents, "topk": topk} | ({"dense": dense.identity} if dense else {})
+    items = [photos.items[number] for number in range(asked_photos or len(photos))] if photos else []
     if captions:
         made |= {"source": ", ".join([*([photos.name] if photos else []), *captions]), "captions": len(texts)}
         made |= {"held_out": queries, "seed": seed}
-        asked, texts = _drawn(texts, queries, rng)
+        drawn, texts = _drawn(texts, queries, rng)
+        asked = [(text, "") for text in drawn]
     else:
-        asked = [caption for item in photos.items for caption in item.captions] if photos else []
-        asked = [asked[row] for row in rng.permutation(len(asked))[:queries]]
+        pairs = [(caption, item.id) for item in items for caption in item.captions]
+        asked = [pairs[row] for row in rng.permutation(len(pairs))[:queries]]
     if not asked:
         raise no_captions(photos.name if photos else ", ".join(captions))
     _check_mixtures(documents, (len(photos) if photos else 0) + len(texts))
     if not _is_there(folder, made):
-        real = csr_matrix(vstack(_encoded(model, photos, texts, documents, topk), format="csr"))
+        ids, real = _encoded(model, photos, texts, documents, topk)
         write_documents(folder, _grown(real, documents, topk, seed))
+        if dense:
+            vectors = _encoded(dense, photos, texts, documents)[1].toarray()
+            write_dense(folder, _grown_dense(vectors, real, documents, seed))
+        (folder / "ids.json").write_text(json.dumps(ids[:documents]))
         _finish(folder, made)
-    vectors = encode_captions(model, asked, progress="queries")
-    write_queries(folder, quantize(heaviest(vectors, query_terms)))
+    rows = {id: row for row, id in enumerate(json.loads((folder / "ids.json").read_text()))}
+    said = [text for text, _ in asked]
+    write_queries(
+        folder,
+        quantize(heaviest(_texts(model, said, "queries"), query_terms)),
+        _unit(_texts(dense, said, "dense queries").toarray()) if dense else None,
+        [rows.get(id, -1) for _, id in asked],
+    )
     return Corpus(folder), {**made, "seed": seed, "query_terms": query_terms}
 
 
-def _encoded(
-    model: LexLIP, photos: Source | None, texts: Sequence[str], documents: int | None, topk: int
-) -> list[csr_matrix]:
-    """Return float vectors, [n, V], of photos and then of texts, until there are so many."""
-    from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
+def _texts(model: Encoder, texts: Sequence[str], name: str) -> csr_matrix:
+    from lexlip.queries.photo_vectors import encode_captions
 
+    return encode_captions(model, texts, progress=name)
+
+
+def _encoded(
+    model: Encoder,
+    photos: Source | None,
+    texts: Sequence[str],
+    documents: int | None,
+    topk: int | None = None,
+) -> tuple[list[str], csr_matrix]:
+    """Return the ids of photos, and float vectors, [n, V], of them and then of texts; so many at most."""
+    from lexlip.queries.photo_vectors import PhotoVectors
+
+    ids: list[str] = []
     parts: list[csr_matrix] = []
-    missing = sys.maxsize if documents is None else documents
+    most = sys.maxsize if documents is None else documents
     if photos:
-        encoded = PhotoVectors(model, photos, progress="photos")
-        for _, rows in encoded:
-            parts.append(heaviest(rows, topk))
-            missing -= rows.shape[0]
-            if missing <= 0:
-                return parts
+        encoded = PhotoVectors(model, photos, progress=f"photos by {model.name}")
+        for names, rows in encoded:
+            ids += names
+            parts.append(heaviest(rows, topk) if topk else rows)
+            if len(ids) >= most:
+                break
         if not parts:
             raise encoded.none_read()
-    if texts := texts[:missing]:
-        parts.append(heaviest(encode_captions(model, texts, progress="captions"), topk))
-    return parts
+    if texts := texts[: max(0, most - len(ids))]:
+        rows = _texts(model, texts, "captions")
+        parts.append(heaviest(rows, topk) if topk else rows)
+    return ids, csr_matrix(vstack(parts, format="csr"))
 
 
 def _drawn(texts: Sequence[str], number: int, rng: np.random.Generator) -> tuple[list[str], list[str]]:
@@ -163,6 +191,21 @@ def _grown(real: csr_matrix, documents: int | None, topk: int, seed: int) -> Ite
     yield quantize(real[:documents])
     for mixed in recombined(real, max(0, (documents or 0) - real.shape[0]), seed):
         yield quantize(heaviest(mixed, topk))
+
+
+def _grown_dense(
+    real: NDArray[np.float32], sparse: csr_matrix, documents: int | None, seed: int
+) -> Iterator[NDArray[np.float32]]:
+    """Yield unit vectors, [n, D], of the same documents as `_grown`, of which `sparse` are the real ones."""
+    real = _unit(real)
+    yield real[:documents]
+    for _, pairs in mixtures(sparse, max(0, (documents or 0) - len(real)), seed):
+        yield _unit(real[pairs[:, 0]] + real[pairs[:, 1]])
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return rows of length 1."""
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def _is_there(folder: Path, made: dict[str, Any]) -> bool:

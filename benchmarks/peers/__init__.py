@@ -36,9 +36,12 @@ LIBRARIES = {
     "faiss-flat": "dense:Flat",
     "faiss-hnsw": "dense:HNSW",
     "faiss-ivf-sq8": "dense:IVF",
+    "faiss-ivf-pq": "dense:IVFPQ",
     "seismic": "sparse:Seismic",
     "seismic-knn": "sparse:SeismicKnn",
     "bmp": "bmp:BMP",
+    "kannolo": "sparse:Kannolo",
+    "sindi": "sparse:Sindi",
     "qdrant": "qdrant:Qdrant",
     "scipy": "sparse:Scipy",
 }
@@ -52,6 +55,12 @@ SEISMIC = ((2, 0.9), (4, 0.9), (6, 0.9), (10, 0.9), (12, 0.8), (20, 0.7))
 
 SEISMIC_KNN = ((2, 1.0), (3, 1.0), (4, 1.0), (6, 0.9), (8, 0.8))
 """The same with the graph: the pairs of the authors' own experiments (CIKM 2024)."""
+
+KANNOLO_EFS = (16, 32, 64, 128, 256)
+"""Candidates that are followed in the graph."""
+
+SINDI_PRUNED = (0.0, 0.2, 0.4, 0.6)
+"""Shares of the words of a query that are left out, lightest first."""
 
 BMP_ALPHAS = (0.9, 0.8)
 """Shares of a block's bound that must exceed the k-th score for the search to go on."""
@@ -77,13 +86,16 @@ ENGINES = {
             for ef in (16, 32, 48, 64, 128, 256, 512)
         ),
         *(
-            EngineSpec(f"faiss-ivf-sq8-nprobe{n}", "faiss-ivf-sq8", "one by one", {"nprobe": n})
+            EngineSpec(f"{library}-nprobe{n}", library, "one by one", {"nprobe": n})
+            for library in ("faiss-ivf-sq8", "faiss-ivf-pq")
             for n in (1, 4, 16, 64)
         ),
         *(_seismic("seismic", cut, heap) for cut, heap in SEISMIC),
         *(_seismic("seismic-knn", cut, heap) for cut, heap in SEISMIC_KNN),
         EngineSpec("bmp", "bmp", "one by one", {"alpha": 1.0}),
         *(EngineSpec(f"bmp-alpha{alpha}", "bmp", "one by one", {"alpha": alpha}) for alpha in BMP_ALPHAS),
+        *(EngineSpec(f"kannolo-ef{ef}", "kannolo", "one by one", {"ef": ef}) for ef in KANNOLO_EFS),
+        *(EngineSpec(f"sindi-prune{p:g}", "sindi", "one by one", {"query_prune": p}) for p in SINDI_PRUNED),
         EngineSpec("qdrant", "qdrant", "one by one"),
         EngineSpec("scipy", "scipy", "one by one"),
     ]

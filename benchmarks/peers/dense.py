@@ -1,4 +1,4 @@
-"""Faiss: exact search, a graph (HNSW), and lists of 8-bit vectors (IVF)."""
+"""Faiss: exact search, a graph (HNSW), and lists (IVF) of vectors in 8 bits a dimension, or in 64 bytes."""
 
 from __future__ import annotations
 
@@ -88,18 +88,21 @@ class IVF(_Faiss):
     """About 2 · sqrt(N) lists of vectors with 8 bits per dimension; nprobe of them are read."""
 
     index = "faiss-ivf-sq8"
+    form = "SQ8"
 
     def make(self) -> Any:
         vectors, dimensions = self.corpus.dense, self.corpus.dimensions
         lists = 2 ** round(np.log2(2 * len(vectors) ** 0.5))
-        metric = faiss.METRIC_INNER_PRODUCT
-        centres = faiss.IndexFlatIP(dimensions)
-        index = faiss.IndexIVFScalarQuantizer(
-            centres, dimensions, lists, faiss.ScalarQuantizer.QT_8bit, metric
-        )
+        index = faiss.index_factory(dimensions, f"IVF{lists},{self.form}", faiss.METRIC_INNER_PRODUCT)
         index.train(np.ascontiguousarray(vectors[: SAMPLE * lists]))  # which are in no order
-        self.centres = centres  # faiss keeps a bare pointer
         return index
 
     def set(self, **setting: Any) -> None:
         self.faiss.nprobe = setting["nprobe"]
+
+
+class IVFPQ(IVF):
+    """The same lists, of vectors in 64 bytes: product quantization of their differences from the centres."""
+
+    index = "faiss-ivf-pq"
+    form = "PQ64"

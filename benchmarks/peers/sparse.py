@@ -1,7 +1,8 @@
-"""Sparse vectors without Lucene: Seismic, with and without a graph, and brute force with scipy."""
+"""Sparse vectors without Lucene: Seismic, kANNolo, SINDI, and brute force with scipy."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -69,6 +70,82 @@ class SeismicKnn(Seismic):
 
     index = "seismic-knn"
     neighbours = 10
+
+
+class Kannolo(Library):
+    """A graph of neighbours over sparse vectors (Delfino et al., ECIR 2025); approximate, all in memory."""
+
+    modules = ("kannolo",)
+    pip = "kannolo"
+    index = "kannolo"
+    ef: int
+
+    def build(self, staged: Path) -> None:
+        from kannolo import SparsePlainHNSW
+
+        corpus = self.corpus
+        rows = corpus.rows(0, corpus.sizes.documents)
+        ends = rows.indptr.astype(np.int64)
+        index = SparsePlainHNSW.build_from_arrays(rows.indices, rows.data.astype(np.float32), ends)
+        index.save(str(self.folder / "index"))
+
+    def open(self) -> None:
+        from kannolo import SparsePlainHNSW
+
+        self.kannolo = SparsePlainHNSW.load(str(self.folder / "index"))
+
+    def native(self, number: int) -> Any:
+        row = self.corpus.queries[number]
+        return row.indices.astype(np.int32), row.data.astype(np.float32)
+
+    def search_one(self, query: Any, k: int) -> Any:
+        return self.kannolo.search(*query, k, max(self.ef, k))
+
+    def documents(self, hits: Any) -> list[int]:
+        return [number for score, number in zip(*map(np.ndarray.tolist, hits), strict=True) if score > 0]
+
+
+class Sindi(Library):
+    """Inverted lists in windows, read value by value (VSAG's SINDI); exact unless lists are pruned."""
+
+    modules = ("pyvsag",)
+    pip = "pyvsag"
+    index = "sindi"
+    query_prune: float
+
+    def _make(self) -> Any:
+        import pyvsag
+
+        pyvsag.set_logger_off()
+        kept = {"term_id_limit": self.corpus.sizes.vocabulary, "doc_prune_ratio": 0.0}
+        asked = {"dtype": "sparse", "metric_type": "ip", "dim": int(np.diff(self.corpus.starts).max())}
+        return pyvsag.Index("sindi", json.dumps(asked | {"index_param": kept}))
+
+    def build(self, staged: Path) -> None:
+        rows = self.corpus.rows(0, self.corpus.sizes.documents)
+        ids = np.arange(self.corpus.sizes.documents, dtype=np.int64)
+        index = self._make()
+        index.build(*_of_rows(rows), ids)
+        index.save(str(self.folder / "index"))
+
+    def open(self) -> None:
+        self.sindi = self._make()
+        self.sindi.load(str(self.folder / "index"))
+
+    def native(self, number: int) -> Any:
+        return _of_rows(self.corpus.queries[number])
+
+    def search_one(self, query: Any, k: int) -> Any:
+        asked = {"n_candidate": k, "query_prune_ratio": self.query_prune}
+        return self.sindi.knn_search(*query, k, json.dumps({"sindi": asked}))
+
+    def documents(self, hits: Any) -> list[int]:
+        return [int(number) for number, far in zip(*map(np.ravel, hits), strict=True) if far < 1]
+
+
+def _of_rows(rows: csr_matrix) -> tuple[Any, Any, Any]:
+    """Return the arrays of a matrix as SINDI takes them."""
+    return rows.indptr.astype(np.uint32), rows.indices.astype(np.uint32), rows.data.astype(np.float32)
 
 
 class Scipy(Library):

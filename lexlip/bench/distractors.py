@@ -27,6 +27,12 @@ def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_
     Yields:
         float32 [m, V], m up to 4096.
     """
+    for mixed, _ in mixtures(vectors, number, seed):
+        yield mixed
+
+
+def mixtures(vectors: csr_matrix, number: int, seed: int) -> Iterator[tuple[csr_matrix, NDArray[np.int64]]]:
+    """Yield what `recombined` does, and of which two rows of the vectors each is, [m, 2]."""
     if not number:
         return
     rng = np.random.default_rng(seed)
@@ -34,12 +40,13 @@ def recombined(vectors: csr_matrix, number: int, seed: int = 0) -> Iterator[csr_
     near = _neighbours(vectors, rng.permutation(vectors.shape[0])[:SAMPLE])
     for rows in _chunks(number):
         chosen = rng.integers(vectors.shape[0], size=rows)
-        first, second = vectors[chosen], vectors[near[chosen, rng.integers(near.shape[1], size=rows)]]
+        others = near[chosen, rng.integers(near.shape[1], size=rows)]
+        first, second = vectors[chosen], vectors[others]
         mixed = csr_matrix(first + second)
         holders = csr_matrix(first.sign() + second.sign())  # 1 or 2, at the same places
         mixed.data *= np.where(holders.data == 2, 0.5, rng.integers(2, size=mixed.nnz))
         mixed.eliminate_zeros()
-        yield mixed
+        yield mixed, np.stack([chosen, others], axis=1)
 
 
 def _neighbours(vectors: csr_matrix, sample: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,16 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import Interrupted, interruptible, terminated_as_interrupted
-
-if TYPE_CHECKING:
-    from lexlip.data import Source
-    from lexlip.models.lexlip import LexLIP
 
 DOCUMENTS = 100_000
 BASELINES = ("pyserini", "faiss-flat")
@@ -65,6 +61,17 @@ BASELINES = ("pyserini", "faiss-flat")
 @options.model_option(
     options.DEFAULT_MODEL, "Packaged name or folder of the model that encodes --source and --captions."
 )
+@click.option(
+    "--queries-of",
+    metavar="SOURCE",
+    help="Photos whose captions alone are queries; they are documents too, before those of --source.",
+)
+@click.option(
+    "--dense",
+    "dense_model",
+    metavar="MODEL",
+    help="Packaged name or folder of a dense model: engines for dense vectors get its vectors of --source.",
+)
 @options.images_option
 @options.split_option
 @click.option(
@@ -90,6 +97,8 @@ def engine(
     source: str | None,
     captions: Sequence[str],
     model: str,
+    queries_of: str | None,
+    dense_model: str | None,
     images: str | None,
     split: str | None,
     work_dir: str | None,
@@ -100,11 +109,16 @@ def engine(
     """Measure this search engine beside others, on the same documents and queries.
 
     Documents are synthetic, with the statistics of a model's vectors, or photos and captions. Engines for
-    dense vectors get those of the same synthetic photos. Engines that are not installed are named.
+    dense vectors get those of the same photos. Engines that are not installed are named.
+
+    recall@k is the share of the best documents by an engine's own vectors that it finds; found@k the share of
+    the captions of photos whose photo it finds.
     """
     from benchmarks.benchmark import Benchmark, EngineSettings
     from benchmarks.peers import choose, library_class
 
+    if queries_of is not None and (captions or source is None):
+        raise click.UsageError("--queries-of goes with --source, and without --captions")
     specs = choose(engines)
     settings = EngineSettings(k, threads, rounds, _pythons(pythons))
     dense = any(library_class(spec.library).dense for spec in specs)
@@ -117,10 +131,14 @@ def engine(
                 number = docs or DOCUMENTS
                 corpus, made = prepare_synthetic(folder / "corpus", shape, number, dense=dense, **asked)
             else:
-                encoder, photos, texts = _encoder_and_documents(source, captions, images, split, model)
+                given = _documents(source, captions, queries_of, images, split)
                 from benchmarks.corpus.prepare import prepare_encoded
+                from lexlip.models.lexlip import LexLIP
+                from lexlip.models.load import load_model
 
-                corpus, made = prepare_encoded(folder / "corpus", encoder, photos, texts, docs, **asked)
+                encoder = LexLIP.from_pretrained(model)
+                asked["dense"] = load_model(dense_model) if dense_model and dense else None
+                corpus, made = prepare_encoded(folder / "corpus", encoder, **given, documents=docs, **asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:
             for _ in benchmark.run():
@@ -168,22 +186,30 @@ def _pythons(values: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _encoder_and_documents(
-    source: str | None, captions: Sequence[str], images: str | None, split: str | None, model: str
-) -> tuple[LexLIP, Source | None, dict[str, list[str]]]:
-    """Return the model, the photos, and the captions by file."""
+def _documents(
+    source: str | None,
+    captions: Sequence[str],
+    queries_of: str | None,
+    images: str | None,
+    split: str | None,
+) -> dict[str, Any]:
+    """Return the photos and captions as `prepare_encoded` takes them."""
     from lexlip.cli.evaluate import open_captioned
     from lexlip.data import open_source
     from lexlip.data.captions import read_captions_alone
+    from lexlip.data.source import Concat
 
     texts = {path: read_captions_alone(path) for path in captions}
-    photos = None
-    if source is not None:  # all this fails before the seconds that loading torch takes
-        photos = (open_source if captions else open_captioned)(source, images, split)
-
-    from lexlip.models.lexlip import LexLIP
-
-    return LexLIP.from_pretrained(model), photos, texts
+    if source is None:
+        return {"photos": None, "captions": texts}
+    if queries_of is None:
+        return {
+            "photos": (open_source if captions else open_captioned)(source, images, split),
+            "captions": texts,
+        }
+    first = open_captioned(queries_of, images, split)
+    photos = Concat([first, open_source(source, images, split)])
+    return {"photos": photos, "captions": texts, "asked_photos": len(first)}
 
 
 @click.command()
@@ -221,8 +247,9 @@ def show(report: dict[str, Any], as_json: bool) -> None:
         f" threads that built: {builders(rows)}"
     )
     bases = [name for name in BASELINES if name in rows]
-    recall = f"recall@{c['k']}"
-    head = ["queries/s", *(f"x {name}" for name in bases), "p50 ms", "p99 ms", recall]
+    shares = [f"recall@{c['k']}", f"found@{c['k']}"]
+    shares = [name for name in shares if any(name in row for row in rows.values())]
+    head = ["queries/s", *(f"x {name}" for name in bases), "p50 ms", "p99 ms", *shares]
     head += ["build s", "MB", "RAM MB"]
     click.echo(f"{'':26}" + "".join(f"{name:>13}" for name in head))
     for name, row in rows.items():
@@ -231,7 +258,7 @@ def show(report: dict[str, Any], as_json: bool) -> None:
             *(f"{row['qps'] / rows[base]['qps']:.2f}" for base in bases),
             f"{row['p50_ms']:.3f}",
             f"{row['p99_ms']:.3f}",
-            f"{row[recall]:.4f}",
+            *(f"{row[name]:.4f}" for name in shares),
             f"{row['build_s']:.1f}",
             f"{row['index_mb']:,.1f}",
             f"{row['memory_mb']:,.0f}",

@@ -136,7 +136,7 @@ def test_what_is_missing_is_named(corpus: Corpus, fake: type[FakeProcess]) -> No
 
 def test_dense_engines_need_dense_vectors(tmp_path: Path, fake: type[FakeProcess]) -> None:
     report = run(benchmark(small_corpus(tmp_path / "corpus", dense=False), [A, ENGINES["faiss-flat"]]))
-    assert report["missing"] == {"faiss-flat": "dense vectors, which only synthetic documents have"}
+    assert report["missing"] == {"faiss-flat": "dense vectors: name a model that makes them, --dense MODEL"}
 
 
 def test_an_interruption_ends_the_processes_and_keeps_rounds(corpus: Corpus, fake: type[FakeProcess]) -> None:

@@ -17,6 +17,8 @@ from benchmarks.corpus import synthetic
 from lexlip.cli import main
 from tests.benchmarks.reports import report
 from tests.cli.conftest import Run
+from tests.conftest import write_photos
+from tests.tiny import tiny_dense
 
 SMALL = ["--docs", "300", "--queries", "20", "--rounds", "1", "--engine", "lexlip", "--engine", "scipy"]
 KEYS = {"qps", "p50_ms", "p95_ms", "p99_ms", "p99.9_ms", "recall@10", "build_s", "index_mb", "memory_mb"}
@@ -100,7 +102,21 @@ def test_photos_with_captions(lexlip: Run, photos: Path) -> None:
     assert report["conditions"]["source"] == str(photos)
     assert "@" in report["conditions"]["model"]
     assert report["engines"]["scipy"]["recall@10"] == 1
-    assert report["missing"] == {"faiss-flat": "dense vectors, which only synthetic documents have"}
+    assert report["missing"] == {"faiss-flat": "dense vectors: name a model that makes them, --dense MODEL"}
+
+
+def test_the_photo_of_a_caption_among_others(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    others = write_photos(tmp_path / "others")
+    tiny_dense().save(tmp_path / "dense")
+    arguments = ["--source", others, "--queries-of", photos, "--dense", "dense", "--docs", 60, "--k", 60]
+    arguments += ["--rounds", 1, "--engine", "lexlip-single", "--engine", "faiss-flat"]
+    report = json.loads(lexlip("bench", "engine", *arguments, "--json").stdout)
+    assert report["conditions"]["documents"] == 60
+    assert report["conditions"]["queries"] == len(list(photos.glob("*.txt")))
+    assert report["engines"]["faiss-flat"]["found@60"] == 1  # all documents are hits
+    assert report["engines"]["lexlip-single"]["recall@60"] == 1
+    says = "--queries-of goes with --source, and without --captions"
+    assert says in lexlip("bench", "engine", "--queries-of", photos, code=2).stderr
 
 
 def test_captions_photos_and_mixtures(lexlip: Run, photos: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix, vstack
 from benchmarks.corpus import synthetic
 from benchmarks.corpus.prepare import MIXTURES, prepare_encoded, prepare_synthetic
 from benchmarks.corpus.synthetic import SyntheticVectors
-from lexlip.bench.distractors import recombined
+from lexlip.bench.distractors import mixtures, recombined
 from lexlip.data import open_source
 from lexlip.errors import ConfigError, DataError
 from lexlip.models.lexlip import LexLIP
@@ -16,6 +16,7 @@ from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.top_words import topk
 from tests.benchmarks.corpus.small_corpus import SMALL, same
+from tests.tiny import tiny_dense
 
 
 @pytest.fixture(autouse=True)
@@ -119,3 +120,29 @@ def test_photos_come_before_captions_and_mixtures_after_them(
     most = (1 + MIXTURES) * 11
     with pytest.raises(ConfigError, match=f"each of 11 photos and captions.*--docs {most} at most"):
         prepare_encoded(tmp_path / "large", model, source, {"a": SENTENCES}, most + 1, *asked, seed=1)
+
+
+def test_dense_vectors_of_the_same_documents_and_whose_caption_a_query_is(
+    tmp_path: Path, photos: Path, model_folder: Path
+) -> None:
+    model, dense = LexLIP.from_pretrained(model_folder), tiny_dense()
+    source = open_source(str(photos))
+    corpus, made = prepare_encoded(
+        tmp_path, model, source, {}, 40, 8, 4, 3, seed=1, asked_photos=3, dense=dense
+    )
+    assert made["dense"] == dense.identity
+    ((ids, real),) = PhotoVectors(dense, source)
+    unit = real.toarray() / np.linalg.norm(real.toarray(), axis=1, keepdims=True)
+    np.testing.assert_allclose(corpus.dense[: len(ids)], unit, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(corpus.dense, axis=1), 1, rtol=1e-5)
+    ((_, sparse),) = PhotoVectors(model, source)
+    ((_, pairs),) = mixtures(topk(sparse, 8), 40 - len(ids), 1)
+    sums = corpus.dense[pairs[:, 0]] + corpus.dense[pairs[:, 1]]
+    cosines = (sums * corpus.dense[len(ids) :]).sum(axis=1) / np.linalg.norm(sums, axis=1)
+    np.testing.assert_allclose(cosines, 1, rtol=1e-5)
+    assert corpus.wanted.max() < 3
+    for wanted, query, words in zip(corpus.wanted, corpus.dense_queries, corpus.queries, strict=True):
+        (caption,) = source.items[int(wanted)].captions
+        vector = encode_captions(dense, [caption]).toarray()[0]
+        np.testing.assert_allclose(query, vector / np.linalg.norm(vector), atol=1e-6)
+        assert same(csr_matrix(words), quantize(topk(encode_captions(model, [caption]), 3)))

@@ -36,11 +36,15 @@ def test_of_libraries_with_the_same_index_one_builds_it() -> None:
 PYSERINI = pytest.param("pyserini", marks=pytest.mark.slow)  # it takes long to import
 
 
-@pytest.mark.parametrize("name", ["lexlip", "anserini", PYSERINI, "faiss-flat", "qdrant", "scipy"])
+@pytest.mark.parametrize("name", ["lexlip", "anserini", PYSERINI, "faiss-flat", "sindi", "qdrant", "scipy"])
 def test_an_exact_library_finds_what_brute_force_finds(name: str, tmp_path: Path) -> None:
     assert recalls_of(name, tmp_path)[0] == 1
 
 
-@pytest.mark.parametrize("name", ["faiss-hnsw", "faiss-ivf-sq8", "seismic", "seismic-knn"])
+@pytest.mark.parametrize("name", ["faiss-hnsw", "faiss-ivf-sq8", "seismic", "seismic-knn", "kannolo"])
 def test_one_setting_of_an_approximate_library_finds_nearly_that(name: str, tmp_path: Path) -> None:
     assert max(recalls_of(name, tmp_path)) >= NEAR - 0.04
+
+
+def test_vectors_in_64_bytes_are_nearly_as_good(tmp_path: Path) -> None:
+    assert max(recalls_of("faiss-ivf-pq", tmp_path)) > 0.5

@@ -31,6 +31,11 @@ def test_given_words_find_all_photos_that_have_some(
     monkeypatch.setattr("lexlip.search.answering.LEAST_NAMED", 0.6)  # main sets it
     main(tar, tmp_path / "work", [0.8])
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if "by " in line]
-    assert [row[0] for row in rows] == ["by what they show", "by given words", "by both, 0.8 of the words"] * 2
+    assert [row[0] for row in rows] == [
+        "by what they show",
+        "by given words",
+        "by both, 0.8 of the words",
+    ] * 2
     assert all(row[1:4] == ["100.0"] * 3 for row in rows if "given" in row[0])
-    assert rows[1][4] == "0.0" and rows[2][1:4] == ["100.0"] * 3
+    assert rows[1][4] == "0.0"
+    assert rows[2][1:4] == ["100.0"] * 3

@@ -205,7 +205,8 @@ def _grown_dense(
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return rows of length 1."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
 
 
 def _is_there(folder: Path, made: dict[str, Any]) -> bool:

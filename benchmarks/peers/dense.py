@@ -105,4 +105,4 @@ class IVFPQ(IVF):
     """The same lists, of vectors in 64 bytes: product quantization of their differences from the centres."""
 
     index = "faiss-ivf-pq"
-    form = "PQ64"
+    form = "PQ64np"  # not polysemous, which takes minutes to train and is for another search

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix, vstack
 
 from benchmarks.corpus.corpus import Corpus, write_dense, write_documents, write_queries
 from benchmarks.corpus.synthetic import BLOCK, SHAPES, SyntheticVectors
-from lexlip.bench.distractors import mixtures, recombined
+from lexlip.bench.distractors import mixtures
 from lexlip.data.source import no_captions
 from lexlip.errors import ConfigError
 from lexlip.sparse.quantize import quantize
@@ -116,10 +116,11 @@ def prepare_encoded(
     _check_mixtures(documents, (len(photos) if photos else 0) + len(texts))
     if not _is_there(folder, made):
         ids, real = _encoded(model, photos, texts, documents, topk)
-        write_documents(folder, _grown(real, documents, topk, seed))
+        mixed: list[NDArray[np.int64]] = []
+        write_documents(folder, _grown(real, documents, topk, seed, mixed))
         if dense:
             vectors = _encoded(dense, photos, texts, documents)[1].toarray()
-            write_dense(folder, _grown_dense(vectors, real, documents, seed))
+            write_dense(folder, _grown_dense(vectors, documents, mixed))
         (folder / "ids.json").write_text(json.dumps(ids[:documents]))
         _finish(folder, made)
     rows = {id: row for row, id in enumerate(json.loads((folder / "ids.json").read_text()))}
@@ -186,21 +187,27 @@ def _check_mixtures(documents: int | None, real: int) -> None:
         )
 
 
-def _grown(real: csr_matrix, documents: int | None, topk: int, seed: int) -> Iterator[csr_matrix]:
-    """Yield so many quantised vectors, [n, V]: the first of the real ones, [N, V], or all and mixtures."""
+def _grown(
+    real: csr_matrix, documents: int | None, topk: int, seed: int, pairs: list[NDArray[np.int64]]
+) -> Iterator[csr_matrix]:
+    """Yield so many quantised vectors, [n, V]: the first of the real ones, [N, V], or all and mixtures.
+
+    Of which two real ones each mixture is, [m, 2], is added to `pairs`.
+    """
     yield quantize(real[:documents])
-    for mixed in recombined(real, max(0, (documents or 0) - real.shape[0]), seed):
+    for mixed, of in mixtures(real, max(0, (documents or 0) - real.shape[0]), seed):
+        pairs.append(of)
         yield quantize(heaviest(mixed, topk))
 
 
 def _grown_dense(
-    real: NDArray[np.float32], sparse: csr_matrix, documents: int | None, seed: int
+    real: NDArray[np.float32], documents: int | None, pairs: Sequence[NDArray[np.int64]]
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield unit vectors, [n, D], of the same documents as `_grown`, of which `sparse` are the real ones."""
+    """Yield unit vectors, [n, D], of the same documents as `_grown`, from those of the real ones."""
     real = _unit(real)
     yield real[:documents]
-    for _, pairs in mixtures(sparse, max(0, (documents or 0) - len(real)), seed):
-        yield _unit(real[pairs[:, 0]] + real[pairs[:, 1]])
+    for of in pairs:
+        yield _unit(real[of[:, 0]] + real[of[:, 1]])
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

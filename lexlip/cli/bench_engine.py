@@ -116,9 +116,14 @@ def engine(
     """
     from benchmarks.benchmark import Benchmark, EngineSettings
     from benchmarks.peers import choose, library_class
+    from lexlip.errors import ConfigError
 
     if queries_of is not None and (captions or source is None):
         raise click.UsageError("--queries-of goes with --source, and without --captions")
+    if dense_model is not None and source is None and not captions:
+        raise click.UsageError(
+            "--dense goes with --source or --captions; synthetic photos have dense vectors"
+        )
     specs = choose(engines)
     settings = EngineSettings(k, threads, rounds, _pythons(pythons))
     dense = any(library_class(spec.library).dense for spec in specs)
@@ -138,6 +143,8 @@ def engine(
 
                 encoder = LexLIP.from_pretrained(model)
                 asked["dense"] = load_model(dense_model) if dense_model and dense else None
+                if asked["dense"] and asked["dense"].vocabulary:
+                    raise ConfigError(f"{dense_model} is a model of words: give a dense one as --dense")
                 corpus, made = prepare_encoded(folder / "corpus", encoder, **given, documents=docs, **asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:
@@ -199,17 +206,14 @@ def _documents(
     from lexlip.data.captions import read_captions_alone
     from lexlip.data.source import Concat
 
-    texts = {path: read_captions_alone(path) for path in captions}
+    given: dict[str, Any] = {"captions": {path: read_captions_alone(path) for path in captions}}
     if source is None:
-        return {"photos": None, "captions": texts}
+        return given | {"photos": None}
     if queries_of is None:
-        return {
-            "photos": (open_source if captions else open_captioned)(source, images, split),
-            "captions": texts,
-        }
+        return given | {"photos": (open_source if captions else open_captioned)(source, images, split)}
     first = open_captioned(queries_of, images, split)
     photos = Concat([first, open_source(source, images, split)])
-    return {"photos": photos, "captions": texts, "asked_photos": len(first)}
+    return given | {"photos": photos, "asked_photos": len(first)}
 
 
 @click.command()

@@ -364,7 +364,7 @@ def _still_unreadable(source: Source, new: list[int], before: dict[str, Unreadab
 def damaged_copies(index: Path, source: Source) -> set[str]:
     """Return the paths of photos that the index found unreadable, and that hide files of the same photo.
 
-    None if that cannot be known: there is no index, or it is damaged.
+    The set is empty if that cannot be known: there is no index, or it is damaged.
     """
     remembered: dict[str, Unreadable] = {}
     with suppress(FixableError):

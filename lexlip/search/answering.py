@@ -27,9 +27,6 @@ from lexlip.search.by_date import ByDate, by_date
 from lexlip.words.plain_text import folded, readable, whole
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.rerank import Reranker
 
@@ -166,7 +163,7 @@ class IndexState:
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
         self.meeting = lru_cache(maxsize=8)(self._meeting)
         self.by_date = lru_cache(maxsize=8)(self._by_date)
-        self.located = lru_cache(maxsize=4)(self._located)  # a map is moved about
+        self.located = lru_cache(maxsize=4)(self.photos.located)  # a map is moved about
         self._ordering = threading.Lock()  # a page asks for its months and its photos at once
 
     def close(self) -> None:
@@ -189,10 +186,6 @@ class IndexState:
         each = [self.photos.select(filters)] if filters else []
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
-
-    def _located(self, filters: Filters) -> NDArray[np.float64]:
-        """Return where the photos that meet filters were taken, see `PhotoTable.located`."""
-        return self.photos.located(filters)
 
     def _by_date(self, filters: Filters | None) -> ByDate:
         """Return the photos that meet filters by date, newest first."""

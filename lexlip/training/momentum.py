@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lexlip.objectives.losses import compared_as
 from lexlip.registry import Metric
 
 
@@ -65,6 +65,5 @@ class KeyQueue(nn.Module):
         self._enqueued = start + len(keys)
         kept = slice(max(0, len(keys) - length), None)
         places = torch.arange(start, start + len(keys), device=keys.device)[kept] % length
-        held = F.normalize(keys[kept], dim=1) if self.metric == "cosine" else keys[kept]
-        self.keys[places] = held.to(self.keys.dtype)
+        self.keys[places] = compared_as(keys[kept], self.metric).to(self.keys.dtype)
         self.images[places] = images[kept]

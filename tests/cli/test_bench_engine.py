@@ -115,6 +115,10 @@ def test_the_photo_of_a_caption_among_others(lexlip: Run, photos: Path, tmp_path
     assert report["conditions"]["queries"] == len(list(photos.glob("*.txt")))
     assert report["engines"]["faiss-flat"]["found@60"] == 1  # all documents are hits
     assert report["engines"]["lexlip-single"]["recall@60"] == 1
+    of_words = ["--source", others, "--dense", "mini", "--engine", "faiss-flat"]
+    assert "mini is a model of words: give a dense one" in lexlip("bench", "engine", *of_words, code=2).stderr
+    says = "--dense goes with --source or --captions"
+    assert says in lexlip("bench", "engine", "--dense", "dense", code=2).stderr
     says = "--queries-of goes with --source, and without --captions"
     assert says in lexlip("bench", "engine", "--queries-of", photos, code=2).stderr
 

@@ -30,7 +30,10 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 def connect(address: str, sent: bytes = b"") -> socket.socket:
-    client = socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=30)
+    client = socket.socket()
+    client.settimeout(30)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)  # else Linux may hold all of `LARGE`
+    client.connect(("127.0.0.1", int(address.rpartition(":")[2])))
     client.sendall(sent)
     return client
 

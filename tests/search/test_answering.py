@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from lexlip.data import open_source
 from lexlip.data.facts import Facts
@@ -73,6 +74,9 @@ class Table:
         for id in ids:
             groups.setdefault(int(id) // 2, []).append(id)
         return list(groups.values())
+
+    def located(self, filters: Filters) -> NDArray[np.float64]:
+        return np.empty((0, 3))
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ SECONDS = 10.0  # of an engine's queries in a round, at most
 BATCH_SECONDS = 30.0  # of a batch, which gains from its size
 REPEATED = 1.0  # least seconds in a round: a fast engine runs its queries several times
 WARM_UP = 5.0  # seconds of searching before the first round
-JUDGED = 500  # queries whose answers are compared with brute force
+JUDGED = 1000  # queries of which recall and found@k are measured, the same for every engine
 NEAR = 0.99  # recall of the setting that represents an approximate library
 REPRESENTED = ("seismic", "seismic-knn")
 
@@ -199,13 +199,13 @@ class Benchmark:
     def _judge(self) -> Iterator[None]:
         """Measure recall, and how often the query's own photo is found."""
         settings, truths = self.settings, {}
+        count = min(JUDGED, self.corpus.queries.shape[0])
         for spec in self._left():
             kind = DenseTruth if self.libraries[spec.library].dense else SparseTruth
             if kind not in truths:
                 self.say("brute force, to compare with")
-                truths[kind] = kind(self.corpus, min(JUDGED, self.corpus.queries.shape[0]), settings.k)
+                truths[kind] = kind(self.corpus, count, settings.k)
             with self._named(spec):
-                count = min(JUDGED, self.counts[spec.name]["one_by_one"]["count"])
                 call = self.processes[spec.library].call
                 answers = call("answers", setting=spec.setting, k=settings.k, count=count)
                 self.recall[spec.name] = mean(map(truths[kind].recall, itertools.count(), answers))

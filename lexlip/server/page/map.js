@@ -56,6 +56,7 @@ const said = ({ photos: many, latitude, longitude }) => {
 
 export class PhotoMap extends Component {
 	root = createRef();
+	held = new Map(); // where pointers press the map
 	state = { spots: [], x: 0, y: 0, height: 0, problem: "" };
 
 	componentDidMount() {
@@ -129,12 +130,13 @@ export class PhotoMap extends Component {
 		if (spots) this.setState({ spots: apart(spots, wide / width, high / height) });
 	}
 
-	/** So many times nearer, or farther; a place of the map, as shares of its size, stays where it is. */
-	zoom(times, [right, down] = [0.5, 0.5]) {
+	/** So many times nearer, or farther; what lies at a place of the map, in shares of its size, comes to another. */
+	zoom(times, from = [0.5, 0.5], to = from) {
 		const [west, north, width, height] = this.part();
-		const [x, y] = [west + right * width, north - down * height];
 		const share = Math.max(1 / times, LEAST / height);
-		this.look(x + (this.state.x - x) * share, y + (this.state.y - y) * share, height * share);
+		const x = west + (from[0] - (to[0] - 0.5) * share) * width;
+		const y = north - (from[1] - (to[1] - 0.5) * share) * height;
+		this.look(x, y, height * share);
 	}
 
 	move(right, down) {
@@ -142,27 +144,38 @@ export class PhotoMap extends Component {
 		this.look(this.state.x + right * width, this.state.y - down * height, height);
 	}
 
+	/** Where a pointer is, in shares of the map's size. */
+	place({ clientX, clientY }) {
+		const { left, top, width, height } = this.root.current.getBoundingClientRect();
+		return [(clientX - left) / width, (clientY - top) / height];
+	}
+
 	wheel = (event) => {
 		event.preventDefault();
-		const box = this.root.current.getBoundingClientRect();
-		const at = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-		this.zoom(2 ** clamp(-event.deltaY / 240, -1, 1), at);
+		this.zoom(2 ** clamp(-event.deltaY / 240, -1, 1), this.place(event));
 	};
 
 	press = (event) => {
 		if (event.button || event.target.closest("button")) return;
 		this.root.current.setPointerCapture(event.pointerId);
-		this.at = [event.clientX, event.clientY];
+		this.held.set(event.pointerId, this.place(event));
 	};
 
-	drag = ({ clientX, clientY }) => {
-		if (!this.at) return;
+	/** What is held follows the hand, or two fingers, which lead nearer by moving apart. */
+	drag = (event) => {
+		const before = this.held.get(event.pointerId);
+		if (!before) return;
+		const after = this.place(event);
+		this.held.set(event.pointerId, after);
+		const [other] = [...this.held].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+		if (!other) return this.zoom(1, before, after);
 		const [wide, high] = this.size;
-		this.move((this.at[0] - clientX) / wide, (this.at[1] - clientY) / high);
-		this.at = [clientX, clientY];
+		const gap = ([x, y]) => Math.max(1, Math.hypot((x - other[0]) * wide, (y - other[1]) * high));
+		const middle = ([x, y]) => [(x + other[0]) / 2, (y + other[1]) / 2];
+		this.zoom(gap(after) / gap(before), middle(before), middle(after));
 	};
 
-	release = () => (this.at = null);
+	release = (event) => this.held.delete(event.pointerId);
 
 	keys = (event) => {
 		if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -146,6 +146,37 @@ def test_the_wheel_and_the_hand(visit: Visit, site: str) -> None:
     assert asked(page) == {}
 
 
+def test_two_fingers_lead_nearer(visit: Visit, site: str) -> None:
+    page = visit(site)
+    places(page).click()
+    spots(page, 40, 20)
+    box = page.locator(".map").bounding_box()
+    assert box
+    fingers = page.context.new_cdp_session(page)
+
+    def touch(kind: str, *at: tuple[float, float]) -> None:
+        points = [
+            {"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"], "id": number}
+            for number, (x, y) in enumerate(at)
+        ]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    west, north, width, height = shown(page)
+    wanted = west + 0.3 * width, north + 0.8 * height  # under the middle of the fingers
+    touch("touchStart", (0.25, 0.8))
+    touch("touchStart", (0.25, 0.8), (0.35, 0.8))
+    for part in (0.02, 0.04, 0.05):
+        touch("touchMove", (0.25 - part, 0.8), (0.35 + part, 0.8))
+    touch("touchEnd")
+    until(page, lambda: shown(page)[2] == pytest.approx(width / 2, rel=0.05))
+    west, north, width, height = shown(page)
+    assert (west + 0.3 * width, north + 0.8 * height) == pytest.approx(wanted, abs=2)
+    touch("touchStart", (0.25, 0.8))
+    touch("touchMove", (0.15, 0.8))
+    touch("touchEnd")
+    until(page, lambda: shown(page)[0] == pytest.approx(west + 0.1 * width, abs=1))  # one finger moves
+
+
 def test_without_places_there_is_no_map(visit: Visit, site: str, collection: Collection) -> None:
     for photo in collection.photos:
         photo.place = None

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lexlip.data import Source
     from lexlip.models.contract import Encoder
     from lexlip.models.lexlip import LexLIP
+    from lexlip.queries.photo_encoder import PhotoEncoder
 
 MIXTURES = 20  # of each real vector, at most: among more, searches are too fast
 
@@ -65,7 +66,7 @@ def prepare_synthetic(
 
 def prepare_encoded(
     folder: Path,
-    model: LexLIP,
+    model: LexLIP | PhotoEncoder,
     photos: Source | None,
     captions: Mapping[str, Sequence[str]],
     documents: int | None,
@@ -134,14 +135,14 @@ def prepare_encoded(
     return Corpus(folder), {**made, "seed": seed, "query_terms": query_terms}
 
 
-def _texts(model: Encoder, texts: Sequence[str], name: str) -> csr_matrix:
+def _texts(model: Encoder | PhotoEncoder, texts: Sequence[str], name: str) -> csr_matrix:
     from lexlip.queries.photo_vectors import encode_captions
 
     return encode_captions(model, texts, progress=name)
 
 
 def _encoded(
-    model: Encoder,
+    model: Encoder | PhotoEncoder,
     photos: Source | None,
     texts: Sequence[str],
     documents: int | None,

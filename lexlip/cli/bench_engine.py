@@ -138,13 +138,15 @@ def engine(
             else:
                 given = _documents(source, captions, queries_of, images, split)
                 from benchmarks.corpus.prepare import prepare_encoded
-                from lexlip.models.lexlip import LexLIP
                 from lexlip.models.load import load_model
+                from lexlip.queries.photo_encoder import open_encoder
 
-                encoder = LexLIP.from_pretrained(model)
-                asked["dense"] = load_model(dense_model) if dense_model and dense else None
-                if asked["dense"] and asked["dense"].vocabulary:
-                    raise ConfigError(f"{dense_model} is a model of words: give a dense one as --dense")
+                encoder = open_encoder(model)
+                asked["dense"] = None
+                if dense_model and dense:
+                    asked["dense"] = load_model(dense_model).fold_batch_norms()
+                    if asked["dense"].vocabulary:
+                        raise ConfigError(f"{dense_model} is a model of words: give a dense one as --dense")
                 corpus, made = prepare_encoded(folder / "corpus", encoder, **given, documents=docs, **asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:

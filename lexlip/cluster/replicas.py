@@ -30,7 +30,7 @@ from anserini_bridge.jvm import SMALL_GARBAGE
 from anserini_bridge.storage import METADATA_FILE, replace_folder
 from lexlip.cluster.session import cause_of
 from lexlip.errors import ConfigError, DataError, FixableError, writing
-from lexlip.search.answering import digest
+from lexlip.search.cursors import digest
 from lexlip.search.engines.shard import OpenShard, ShardedMetadata, files_of, version_of, wrong_files
 
 START = 300.0  # seconds that replicas have to open a state of the index, copies included

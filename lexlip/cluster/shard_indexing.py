@@ -35,7 +35,7 @@ from lexlip.registry import MODELS
 from lexlip.retrieval.collection import store_given
 from lexlip.retrieval.photo_table import open_photos
 from lexlip.retrieval.seal import seal, table_checksum, why_unsealed
-from lexlip.search.answering import digest
+from lexlip.search.cursors import digest
 from lexlip.search.engines.shard import ShardedMetadata, ShardEntry, read_sharded
 from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme

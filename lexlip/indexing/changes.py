@@ -20,7 +20,8 @@ from lexlip.data.files import FileState, is_mounted, state_of
 from lexlip.data.images import READER
 from lexlip.errors import FixableError
 from lexlip.indexing.table_writer import side_names
-from lexlip.retrieval.photo_table import Listed, Photo, PhotoTable, open_photos
+from lexlip.retrieval.photo import Listed, Photo
+from lexlip.retrieval.photo_table import PhotoTable, open_photos
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

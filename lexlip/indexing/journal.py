@@ -22,7 +22,7 @@ from lexlip.data import Source
 from lexlip.data.facts import Facts
 from lexlip.indexing.changes import find_changes
 from lexlip.indexing.table_writer import side_names
-from lexlip.retrieval.photo_table import Listed
+from lexlip.retrieval.photo import Listed
 from lexlip.retrieval.plain_tables import PlainTables, connect
 
 if TYPE_CHECKING:

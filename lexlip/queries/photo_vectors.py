@@ -232,7 +232,7 @@ def in_thread(
 
 
 def encode_captions(
-    model: Encoder,
+    model: Encoder | PhotoEncoder,
     captions: Sequence[str],
     encoder: QueryEncoder = "network",
     batch: int | None = None,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
-import re
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -18,13 +15,16 @@ from lexlip.data.nearness import distance
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
-from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, phrases_in
-from lexlip.retrieval.photo_table import OldPhotoTable, Photo, PhotoTable
+from lexlip.retrieval.photo import Photo
+from lexlip.retrieval.photo_table import OldPhotoTable
 from lexlip.retrieval.seal import sealed_tables
 from lexlip.search.by_date import ByDate, by_date
-from lexlip.words.plain_text import folded, readable, whole
+from lexlip.search.cursors import Cursor, begin, digest
+from lexlip.search.named_photos import NAMED_POWER, named_shares
+from lexlip.search.unmet import why_unmet
+from lexlip.words.plain_text import readable, whole
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
@@ -36,12 +36,6 @@ Sort = Literal["match", "date", "place"]
 Narrowed = tuple[tuple[str, tuple[Phrase, ...]], ...]
 """Fields, with phrases that a photo must have been given in each."""
 
-NAMED = 10  # folders that are told if no photo meets a filter
-MOST_NAMED = 1_000  # photos that are found by the words that people gave them
-# Both measured in docs/notes/2026-11-28-one-box.md.
-LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they are names
-NAMED_POWER = 2  # of the share of the words
-MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
 REORDERED = 100  # hits that are put into another order if there is no cut; of names alone all
 
 
@@ -107,35 +101,6 @@ class Asked:
         return self.query.without if self.query else ()
 
 
-class StaleCursor(DataError):
-    """A cursor of a state of the index that is gone, or of another query."""
-
-
-@dataclass(frozen=True)
-class Cursor:
-    """The start of a page: how many hits come before, and digests of the index's state and of the query."""
-
-    first: int
-    state: str
-    asked: str
-
-    def __str__(self) -> str:
-        return f"{self.first}.{self.state}.{self.asked}"
-
-    @classmethod
-    def read(cls, text: str) -> Cursor:
-        """Return what `str` wrote, or raise DataError."""
-        found = re.fullmatch(r"(\d{1,9})\.([0-9a-f]{16})\.([0-9a-f]{16})", text)
-        if found is None:
-            raise DataError(f"{text!r} is no cursor: give the one that the page before has")
-        return cls(int(found[1]), found[2], found[3])
-
-
-def digest(*parts: object) -> str:
-    """Return 16 hexadecimal digits that stand for some plain values."""
-    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
 class NoSuchPhoto(DataError, UnknownId):
     """A photo that an index does not hold."""
 
@@ -198,34 +163,13 @@ class IndexState:
     def _all_by_date(self) -> ByDate:
         return by_date(self.photos.dates())
 
-    def respelled(
-        self, wanted: tuple[Phrase, ...], unknown: Collection[str] | None = None
-    ) -> tuple[Phrase, ...]:
-        """Return phrases with long words that no photo has as the nearest that some have are spelled.
-
-        Args:
-            wanted: the phrases; those in quotes stay.
-            unknown: words that may be misspelled; None is all. The first MOST_SLIPS are looked up.
-        """
-        words = [word for phrase in wanted if not phrase.exact for word in phrase.words]
-        words = [word for word in words if unknown is None or word in unknown][:MOST_SLIPS]
-        near = dict(zip(words, self.photos.spelled_like(words), strict=True)) if words else {}
-        meant = {word: max(like, key=like.__getitem__) for word, like in near.items() if like}
-        return tuple(
-            phrase
-            if phrase.exact or meant.keys().isdisjoint(phrase.words)
-            else Phrase(tuple(meant.get(word, word) for word in phrase.words), typed=phrase.words)
-            for phrase in wanted
-        )
-
     def named(
         self, asked: Asked, filters: Filters | None, best: Sequence[FoundPhoto], ends: Ends
     ) -> list[FoundPhoto]:
         """Return the photos that people gave words of a sentence, with what these add to their scores.
 
-        A phrase counts by how rare it is. A photo with all phrases gets as much as the best score by content,
-        and at least the score from which on photos fit well; one with most of them less. One with few of them
-        gets something only for phrases that the model does not know: names, such as "Anna".
+        A photo with all phrases gets as much as the best score by content, and at least the score from which
+        on photos fit well; one with a part of them less.
 
         Args:
             asked: the sentence.
@@ -233,21 +177,9 @@ class IndexState:
             best: the best photo by content, if there is one.
             ends: where hits end by content.
         """
-        photos, counts = self.photos.given_counts(asked.phrases) if asked.phrases else (0, [])
-        if not any(counts):
+        shares = named_shares(self.photos, asked.phrases, asked.unknown)
+        if not shares:
             return []
-        rare = [math.log(1 + photos / max(count, 0.5)) for count in counts]
-        weights = [one / sum(rare) for one in rare]
-        unknown = {folded(word) for word in asked.unknown}
-        names = [
-            0.0 if unknown.isdisjoint(phrase.typed or phrase.words) else weight
-            for phrase, weight in zip(asked.phrases, weights, strict=True)
-        ]
-        given = self.photos.given(asked.phrases, weights, MOST_NAMED)
-        shares = {id: share for id, share in given if share >= LEAST_NAMED}
-        if any(names):
-            for id, share in self.photos.given(asked.phrases, names, MOST_NAMED):
-                shares[id] = max(share, shares.get(id, 0.0))
         gone = self.stage.holding(asked.without) if asked.without else frozenset()
         meeting = self.meeting(filters, asked.narrowed)
         met = shares.keys() if meeting is None else set(meeting)
@@ -332,14 +264,6 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
     content_only = bool(how.get("content_only"))
     conditions = digest(asked.key, filters, how.get("min_score"), order, grouped, content_only)
     return begin(Cursor(0, state.name, conditions), how.get("cursor"))
-
-
-def begin(beginning: Cursor, given: str | None) -> Cursor:
-    """Return the cursor that is given, or the first; DataError: it is none, or of another query."""
-    cursor = beginning if given is None else Cursor.read(given)
-    if cursor.asked != beginning.asked:
-        raise StaleCursor("the cursor is of another query: search again without it")
-    return cursor
 
 
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
@@ -504,49 +428,3 @@ def _without_names(state: IndexState, asked: Asked) -> str:
             words = " ".join(word for phrase in wanted for word in phrase.words)
             return f"no photo has {readable(words)!r} in its {name}"
     return ""
-
-
-def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
-    """Return why no photo meets the filters, and what there is instead; "" if a photo meets them."""
-    if not filters or photos.select(filters):
-        return ""
-    facets = photos.facets()
-    if filters.album and not photos.select(Filters(listed=filters.listed)):
-        return f"no photo of the album {readable(filters.album)} is in this index"
-    folder = Filters(folder=filters.folder)
-    if folder and not photos.select(folder):
-        return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
-    if filters.circle and not facets["located"]:
-        return "no photo of this index has a known place; of an older index, `lexlip index --anew` reads them"
-    if filters.circle and not photos.select(Filters(near=filters.near, within=filters.within)):
-        return _none_near(photos, filters.circle)
-    if filters.caption and not facets["captioned"]:
-        return "no photo of this index has captions or keywords"
-    where = f"in the folder {readable(folder.below)}" if folder else "of this index"
-    dated = photos.select(replace(folder, after="0001")) if filters.after or filters.before else []
-    if (filters.after or filters.before) and not dated:
-        return f"no photo {where} has a date"
-    if dated and not photos.select(replace(filters, caption=None)):
-        days = sorted(day[:10] for day in photos.taken(dated) if day)
-        return f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
-    if not photos.select(Filters(caption=filters.caption)):
-        return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
-    return "no photo meets all the filters at once: leave one out"
-
-
-def _none_near(photos: PhotoTable, circle: Circle) -> str:
-    """Return how far the nearest photo is from a circle's middle."""
-    everywhere = Filters(near=f"{circle.latitude},{circle.longitude}", within="99999km")
-    places = photos.places(photos.select(everywhere)).values()
-    far = [distance(*place, circle.latitude, circle.longitude) for place in places]
-    none = f"no photo was taken within {circle.kilometres:g} km of {circle.name}"
-    return f"{none}; the nearest was {min(far):,.1f} km away" if far else none
-
-
-def _uppermost(facets: dict[str, Any]) -> str:
-    """Return the uppermost folders, as a sentence."""
-    names = sorted((one["folder"] for one in facets["folders"]), key=lambda name: (name.count("/"), name))
-    if not names:
-        return "the index has no folders"
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"folders are {', '.join(map(readable, names[:NAMED]))}{more}"

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lexlip.retrieval.photo_table import Dated
+    from lexlip.retrieval.photo import Dated
 
 _LONGEST = len("2019-07-01T12:30:00")
 _MONTH = len("2019-07")

@@ -18,7 +18,7 @@ from lexlip.retrieval.answer import Answer, Hit
 from lexlip.words.plain_text import forms_together
 
 if TYPE_CHECKING:
-    from lexlip.retrieval.photo_table import Photo
+    from lexlip.retrieval.photo import Photo
 
 SIDE = 240  # pixels of a thumbnail's longer side
 SHEET = "the contact sheet "  # in errors

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexlip.retrieval.answer import key_of
-from lexlip.search.answering import Cursor, begin, digest, why_unmet
+from lexlip.search.cursors import Cursor, begin, digest
+from lexlip.search.unmet import why_unmet
 
 if TYPE_CHECKING:
     from lexlip.retrieval.filters import Filters
-    from lexlip.retrieval.photo_table import Photo
+    from lexlip.retrieval.photo import Photo
     from lexlip.search.answering import IndexState
 
 Order = Literal["newest", "oldest"]

@@ -22,23 +22,23 @@ from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.filters import FROM_WHERE, Filters
 from lexlip.retrieval.first_stage import Moved, Shared
 from lexlip.retrieval.given_words import phrases
-from lexlip.retrieval.photo_table import Photo, PhotoTable
+from lexlip.retrieval.photo import Photo
+from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.retrieval.seal import ELSEWHERE
 from lexlip.search.answering import (
     Asked,
-    Cursor,
     FoundPhoto,
     How,
     IndexState,
-    StaleCursor,
     check_id,
-    digest,
     find,
     first_of_page,
     page_of,
     with_named,
 )
+from lexlip.search.cursors import Cursor, StaleCursor, digest
 from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
+from lexlip.search.named_photos import respelled
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
@@ -424,9 +424,11 @@ class PhotoSearch:
         near = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
         meant = {word: words for word, words in near.items() if words}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
-        named = state.respelled(named, {folded(word) for word in unknown})
+        named = respelled(state.photos, named, {folded(word) for word in unknown})
         narrowed = tuple(
-            (name, state.respelled(phrases(value))) for name, value in asked.narrowed if name != "near"
+            (name, respelled(state.photos, phrases(value)))
+            for name, value in asked.narrowed
+            if name != "near"
         )
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
         return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)

@@ -13,7 +13,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from starlette.responses import StreamingResponse
 
 from lexlip.errors import DataError, UnreadableImage
-from lexlip.retrieval.photo_table import Photo
+from lexlip.retrieval.photo import Photo
 from lexlip.search.contact_sheet import sheet_parts
 from lexlip.server.photo_files import not_sent
 from lexlip.words.file_names import Names

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from anserini_bridge.errors import BadVectors, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
 from lexlip.errors import FixableError, LexLIPError
-from lexlip.search.answering import StaleCursor
+from lexlip.search.cursors import StaleCursor
 
 if TYPE_CHECKING:
     from fastapi.responses import JSONResponse

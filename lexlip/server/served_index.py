@@ -25,7 +25,7 @@ from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.gazetteer import place_at
-from lexlip.retrieval.photo_table import Photo
+from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.seal import sealed_tables, why_not_sent
 from lexlip.search.answering import How
 from lexlip.search.photo_map import Box

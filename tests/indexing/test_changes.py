@@ -14,7 +14,8 @@ from lexlip.data import Scenes, Source, Unlisted, files, open_source
 from lexlip.data.facts import decode_with_facts
 from lexlip.indexing.changes import Changes, find_changes, find_known, kept_since
 from lexlip.indexing.table_writer import side_names
-from lexlip.retrieval.photo_table import Listed, PhotoTable
+from lexlip.retrieval.photo import Listed
+from lexlip.retrieval.photo_table import PhotoTable
 from tests.conftest import write_photos
 from tests.data.pictures import write, write_tar
 from tests.retrieval.test_photo_table import table as table_of

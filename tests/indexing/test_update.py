@@ -26,7 +26,8 @@ from lexlip.indexing.report import Updated
 from lexlip.indexing.update import check_deletions, update_photos
 from lexlip.models.lexlip import LexLIP
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
+from lexlip.retrieval.photo import Photo
+from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
 from tests.data.made_raw import dng, drawing, jpeg

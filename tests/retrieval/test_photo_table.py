@@ -24,7 +24,8 @@ from lexlip.errors import DataError
 from lexlip.indexing.table_writer import TableWriter
 from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import NEAR, Filters, words_of
-from lexlip.retrieval.photo_table import Photo, PhotoTable, open_photos
+from lexlip.retrieval.photo import Photo
+from lexlip.retrieval.photo_table import PhotoTable, open_photos
 from lexlip.retrieval.plain_tables import COLUMNS, FORMAT, row_sum
 from tests.data.pictures import jpeg, write, write_tar
 

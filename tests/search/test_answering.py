@@ -1,35 +1,18 @@
 """What `find` and `page_of` do beyond the tests of `PhotoSearch`, with a stage that has a cut."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lexlip.data import open_source
-from lexlip.data.facts import Facts
-from lexlip.errors import DataError
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import Results, Scores
-from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.answering import (
-    NAMED,
-    REORDERED,
-    Asked,
-    Cursor,
-    IndexState,
-    Sort,
-    digest,
-    find,
-    why_unmet,
-)
-from tests.data.pictures import jpeg, write
+from lexlip.search.answering import REORDERED, Asked, IndexState, Sort, find
 from tests.retrieval.plain_stage import PlainStage
-from tests.retrieval.test_photo_table import table
 
 NUMBER = 1000
 
@@ -146,83 +129,3 @@ def test_what_filters_allow_is_looked_up_once_in_a_state(
             find(state, SENTENCE, 3, {"filters": Filters(after=year)})
         find(state, SENTENCE, 3, {"filters": Filters()})
     assert selected == 2 * [Filters(after="2014"), Filters(after="2015")]
-
-
-def test_a_cursor_as_text() -> None:
-    cursor = Cursor(20, digest("a state"), digest("a query", None, 0.5))
-    assert Cursor.read(str(cursor)) == cursor
-
-
-def test_digests_tell_values_apart() -> None:
-    assert digest("a", None) == digest("a", None)
-    assert len({digest(*parts) for parts in (("a",), ("a", None), ("a", 1), ("a", "1"), ("\ud800",))}) == 5
-
-
-@pytest.mark.parametrize(
-    "text", ["", "10", "10.x.y", f"-1.{'0' * 16}.{'0' * 16}", f"1.{'0' * 16}.{'0' * 17}"]
-)
-def test_what_is_no_cursor(text: str) -> None:
-    with pytest.raises(DataError, match="is no cursor: give the one that the page before has"):
-        Cursor.read(text)
-
-
-FACTS = {
-    "dated/a.jpg": Facts(taken="2014-05-03T10:00:00", keywords=("snow",)),
-    "dated/b.jpg": Facts(taken="2016-01-01T00:00:00"),
-    "z/y/c.jpg": Facts(keywords=("dog",)),
-}
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> PhotoTable:
-    return table_of(tmp_path, FACTS)
-
-
-def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
-    for name in facts:
-        write(folder / "photos" / name, jpeg())
-    source = open_source(folder / "photos")
-    return table(source, folder / "index", [facts[item.id] for item in source.items])
-
-
-@pytest.mark.parametrize(
-    ("filters", "says"),
-    [
-        (Filters(folder="z"), ""),
-        (Filters(folder="nosuch"), "no photo is in the folder nosuch; folders are dated, z, z/y"),
-        (
-            Filters("2030", folder="./no\tsuch/"),
-            r"no photo is in the folder no\tsuch; folders are dated, z, z/y",
-        ),
-        (
-            Filters("2030"),
-            "no photo of this index has such a date; they were taken from 2014-05-03 to 2016-01-01",
-        ),
-        (
-            Filters("2015", "2015", "dated"),
-            "no photo in the folder dated has such a date; they were taken from 2014-05-03 to 2016-01-01",
-        ),
-        (Filters("2014", folder="z"), "no photo in the folder z has a date"),
-        (Filters(caption="cat"), "no photo has captions or keywords with all words of 'cat'"),
-        (Filters("2015", caption="snow"), "no photo meets all the filters at once: leave one out"),
-        (Filters(folder="z", caption="snow"), "no photo meets all the filters at once: leave one out"),
-    ],
-)
-def test_why_no_photo_meets_filters(made: PhotoTable, filters: Filters, says: str) -> None:
-    assert why_unmet(made, filters) == says
-    assert bool(made.select(filters)) == (not says)
-
-
-def test_an_index_without_folders_dates_and_captions(tmp_path: Path) -> None:
-    with table_of(tmp_path, {"a.jpg": Facts()}) as made:
-        assert why_unmet(made, Filters("2030")) == "no photo of this index has a date"
-        assert why_unmet(made, Filters(before="2030")) == "no photo of this index has a date"
-        assert why_unmet(made, Filters(caption="x")) == "no photo of this index has captions or keywords"
-        assert why_unmet(made, Filters(folder="x")) == "no photo is in the folder x; the index has no folders"
-
-
-def test_of_many_folders_the_uppermost_are_named(tmp_path: Path) -> None:
-    names = [f"{letter}/x" for letter in "lkjihgfedcba"]
-    with table_of(tmp_path, {f"{name}/1.jpg": Facts() for name in names}) as made:
-        says = why_unmet(made, Filters(folder="x"))
-    assert says.endswith(f"folders are a, b, c, d, e, f, g, h, i, j and {24 - NAMED} more")

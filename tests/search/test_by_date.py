@@ -1,7 +1,7 @@
 import random
 from itertools import groupby
 
-from lexlip.retrieval.photo_table import Dated
+from lexlip.retrieval.photo import Dated
 from lexlip.search.by_date import ByDate, Run, by_date
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from lexlip.errors import DataError
 from lexlip.retrieval.filters import Filters
-from lexlip.search.answering import StaleCursor
+from lexlip.search.cursors import StaleCursor
 from lexlip.search.photo_search import PhotoSearch
 from tests.conftest import write_photos
 from tests.search.indexes import change_header, index_bm25, index_words

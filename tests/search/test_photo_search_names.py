@@ -14,7 +14,7 @@ from lexlip.indexing.update import update_photos
 from lexlip.queries.query_language import QueryError
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
-from lexlip.search.answering import LEAST_NAMED, NAMED_POWER
+from lexlip.search.named_photos import LEAST_NAMED, NAMED_POWER
 from lexlip.search.photo_search import PhotoSearch
 from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words
 

@@ -16,7 +16,7 @@ from lexlip.indexing.update import update_photos
 from lexlip.queries.query_language import QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
-from lexlip.search.answering import StaleCursor
+from lexlip.search.cursors import StaleCursor
 from lexlip.search.photo_search import PhotoSearch
 from tests.search.indexes import LISTED, Indexed, index_bm25, index_dense, index_words
 from tests.tiny import CAPTIONS

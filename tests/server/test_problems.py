@@ -5,7 +5,7 @@ import pytest
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.search.answering import StaleCursor
+from lexlip.search.cursors import StaleCursor
 from lexlip.server.problems import KIND, Problem, problem_of
 
 

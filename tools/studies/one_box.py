@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from lexlip.indexing.api import index as build_index
 from lexlip.retrieval.given_words import phrases
-from lexlip.search import answering
+from lexlip.search import named_photos
 from lexlip.search.photo_search import PhotoSearch
 
 MODEL = "mini"
@@ -44,7 +44,7 @@ def main(tar: Path, work: Path, shares: list[float]) -> None:
                 for id, texts in tqdm(captions.items(), desc=f"{which} captions"):
                     ids = [content(search, texts[place]), given(search, texts[place])]
                     for share in shares:
-                        answering.LEAST_NAMED = share
+                        named_photos.LEAST_NAMED = share
                         ids.append([hit.id for hit in search.text(texts[place], DEPTH).hits])
                     for way, each in zip(ways, ids, strict=True):
                         found[which, way][kinds[id]] += id in each
@@ -97,4 +97,4 @@ def given(search: PhotoSearch, text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), [*map(float, sys.argv[3:])] or [answering.LEAST_NAMED])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), [*map(float, sys.argv[3:])] or [named_photos.LEAST_NAMED])

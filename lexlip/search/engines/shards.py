@@ -27,7 +27,8 @@ from lexlip.machine.resources import cores
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.first_stage import Renewed, Shared
 from lexlip.retrieval.given_words import Phrase
-from lexlip.retrieval.photo_table import Dated, Photo, PhotoTable
+from lexlip.retrieval.photo import Dated, Photo
+from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.engines.shard import (
     OpenShard,
     ShardedMetadata,

@@ -1,0 +1,79 @@
+"""What an index knows of a photo, and what it was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from lexlip.retrieval.given_words import Texts, texts_of
+from lexlip.retrieval.text_lines import TextLine
+
+
+@dataclass(frozen=True, slots=True)
+class Photo:
+    """A photo of an index.
+
+    Attributes:
+        id: in the index.
+        path: where a person finds it, an absolute path; in a tar, TAR/MEMBER.
+        file, offset, size: `size` bytes of this file, from `offset` on; offset None is the whole file.
+        width, height: upright, in pixels; 0 is unknown.
+        taken: when, by the camera's clock: "2019-07-01T12:30:00".
+        camera: its maker and model.
+        captions, keywords: of the source, in the file, and beside it.
+        digest: of the file's bytes; "" is unknown.
+        fingerprint: 64 bits, see `lexlip.data.facts`.
+        text: lines of text in it, if somebody wanted them read.
+        place: where it was taken, in degrees north and east (WGS 84); None is unknown.
+    """
+
+    id: str
+    path: str
+    file: str
+    offset: int | None = None
+    size: int | None = None
+    width: int = 0
+    height: int = 0
+    taken: str | None = None
+    camera: str | None = None
+    captions: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    digest: str = ""
+    fingerprint: int | None = None
+    text: tuple[TextLine, ...] = ()
+    place: tuple[float, float] | None = None
+
+    @property
+    def version(self) -> str:
+        """What changes with the file's bytes; "" is unknown."""
+        return self.digest[:16]
+
+    @property
+    def given(self) -> Texts:
+        """The words that come with it; see `lexlip.retrieval.given_words.texts_of`."""
+        return texts_of(self.id, (*self.captions, *self.keywords), (line.text for line in self.text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what people want to know of it, as plain values."""
+        names = ("id", "path", "width", "height", "taken", "camera")
+        lists = {"captions": list(self.captions), "keywords": list(self.keywords)}
+        lists["text"] = [line.text for line in self.text]
+        latitude, longitude = self.place or (None, None)
+        place = {"latitude": latitude, "longitude": longitude}
+        return {**{name: getattr(self, name) for name in names}, **place, **lists}
+
+
+class Dated(NamedTuple):
+    """The date of a photo, "2019-07-01T12:30:00", or None; and whether only its file has one."""
+
+    id: str
+    date: str | None
+    by_file: bool
+
+
+class Listed(NamedTuple):
+    """What a source told of a photo: its captions, the name of the XMP file, and `Source.state`."""
+
+    captions: tuple[str, ...]
+    side: str
+    state: str

@@ -1,0 +1,71 @@
+"""Photos that people named: what words of names, captions and text add to the score by content."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from lexlip.retrieval.given_words import Phrase
+from lexlip.words.plain_text import folded
+
+if TYPE_CHECKING:
+    from lexlip.retrieval.photo_table import PhotoTable
+
+MOST_NAMED = 1_000  # photos that are found by the words that people gave them
+# Both measured in docs/notes/2026-11-28-one-box.md.
+LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they are names
+NAMED_POWER = 2  # of the share of the words
+MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
+
+
+def named_shares(
+    photos: PhotoTable, phrases: tuple[Phrase, ...], unknown: Collection[str]
+) -> dict[str, float]:
+    """Return which share of a sentence's phrases people gave photos, by id, where it adds to their scores.
+
+    A phrase counts by how rare it is. Few of them count only if the model does not know them, as they are
+    names then, such as "Anna".
+
+    Args:
+        photos: their table.
+        phrases: those of the sentence.
+        unknown: its words that the model does not know.
+    """
+    number, counts = photos.given_counts(phrases) if phrases else (0, [])
+    if not any(counts):
+        return {}
+    rare = [math.log(1 + number / max(count, 0.5)) for count in counts]
+    weights = [one / sum(rare) for one in rare]
+    shares = {id: share for id, share in photos.given(phrases, weights, MOST_NAMED) if share >= LEAST_NAMED}
+    names = {folded(word) for word in unknown}
+    weights = [
+        0.0 if names.isdisjoint(phrase.typed or phrase.words) else weight
+        for phrase, weight in zip(phrases, weights, strict=True)
+    ]
+    if any(weights):
+        for id, share in photos.given(phrases, weights, MOST_NAMED):
+            shares[id] = max(share, shares.get(id, 0.0))
+    return shares
+
+
+def respelled(
+    photos: PhotoTable, wanted: tuple[Phrase, ...], unknown: Collection[str] | None = None
+) -> tuple[Phrase, ...]:
+    """Return phrases with long words that no photo has as the nearest that some have are spelled.
+
+    Args:
+        photos: their table.
+        wanted: the phrases; those in quotes stay.
+        unknown: words that may be misspelled; None is all. The first MOST_SLIPS are looked up.
+    """
+    words = [word for phrase in wanted if not phrase.exact for word in phrase.words]
+    words = [word for word in words if unknown is None or word in unknown][:MOST_SLIPS]
+    near = dict(zip(words, photos.spelled_like(words), strict=True)) if words else {}
+    meant = {word: max(like, key=like.__getitem__) for word, like in near.items() if like}
+    return tuple(
+        phrase
+        if phrase.exact or meant.keys().isdisjoint(phrase.words)
+        else Phrase(tuple(meant.get(word, word) for word in phrase.words), typed=phrase.words)
+        for phrase in wanted
+    )

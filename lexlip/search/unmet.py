@@ -1,0 +1,62 @@
+"""Why no photo meets the filters of a search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lexlip.data.nearness import distance
+from lexlip.retrieval.circle import Circle
+from lexlip.retrieval.filters import Filters
+from lexlip.words.plain_text import readable
+
+if TYPE_CHECKING:
+    from lexlip.retrieval.photo_table import PhotoTable
+
+NAMED = 10  # folders that are told if no photo meets a filter
+
+
+def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
+    """Return why no photo meets the filters, and what there is instead; "" if a photo meets them."""
+    if not filters or photos.select(filters):
+        return ""
+    facets = photos.facets()
+    if filters.album and not photos.select(Filters(listed=filters.listed)):
+        return f"no photo of the album {readable(filters.album)} is in this index"
+    folder = Filters(folder=filters.folder)
+    if folder and not photos.select(folder):
+        return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
+    if filters.circle and not facets["located"]:
+        return "no photo of this index has a known place; of an older index, `lexlip index --anew` reads them"
+    if filters.circle and not photos.select(Filters(near=filters.near, within=filters.within)):
+        return _none_near(photos, filters.circle)
+    if filters.caption and not facets["captioned"]:
+        return "no photo of this index has captions or keywords"
+    where = f"in the folder {readable(folder.below)}" if folder else "of this index"
+    dated = photos.select(replace(folder, after="0001")) if filters.after or filters.before else []
+    if (filters.after or filters.before) and not dated:
+        return f"no photo {where} has a date"
+    if dated and not photos.select(replace(filters, caption=None)):
+        days = sorted(day[:10] for day in photos.taken(dated) if day)
+        return f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
+    if not photos.select(Filters(caption=filters.caption)):
+        return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
+    return "no photo meets all the filters at once: leave one out"
+
+
+def _none_near(photos: PhotoTable, circle: Circle) -> str:
+    """Return how far the nearest photo is from a circle's middle."""
+    everywhere = Filters(near=f"{circle.latitude},{circle.longitude}", within="99999km")
+    places = photos.places(photos.select(everywhere)).values()
+    far = [distance(*place, circle.latitude, circle.longitude) for place in places]
+    none = f"no photo was taken within {circle.kilometres:g} km of {circle.name}"
+    return f"{none}; the nearest was {min(far):,.1f} km away" if far else none
+
+
+def _uppermost(facets: dict[str, Any]) -> str:
+    """Return the uppermost folders, as a sentence."""
+    names = sorted((one["folder"] for one in facets["folders"]), key=lambda name: (name.count("/"), name))
+    if not names:
+        return "the index has no folders"
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f"folders are {', '.join(map(readable, names[:NAMED]))}{more}"

@@ -1,0 +1,70 @@
+"""Photos that people named, against sums over their words in plain Python."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import open_source
+from lexlip.data.facts import Facts
+from lexlip.retrieval.given_words import Phrase
+from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.search.named_photos import LEAST_NAMED, named_shares, respelled
+from tests.data.pictures import jpeg, write
+from tests.retrieval.test_photo_table import table
+
+KEYWORDS = {
+    "1.jpg": ("barcelona", "dog", "snow", "anna"),
+    "2.jpg": ("dog", "snow"),
+    "3.jpg": ("dog", "anna"),
+    "4.jpg": ("dog",),
+    "5.jpg": ("lisbon", "cat"),
+}
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Iterator[PhotoTable]:
+    for name in KEYWORDS:
+        write(tmp_path / "photos" / name, jpeg())
+    source = open_source(tmp_path / "photos")
+    facts = [Facts(keywords=KEYWORDS[item.id]) for item in source.items]
+    with table(source, tmp_path / "index", facts) as made:
+        yield made
+
+
+def plain(words: tuple[str, ...], unknown: tuple[str, ...]) -> dict[str, float]:
+    having = {word: [id for id, of in KEYWORDS.items() if word in of] for word in words}
+    rare = {word: math.log(1 + len(KEYWORDS) / max(len(ids), 0.5)) for word, ids in having.items()}
+    shares = {}
+    for id, of in KEYWORDS.items():
+        share = sum(rare[word] for word in words if word in of) / sum(rare.values())
+        names = sum(rare[word] for word in words if word in of and word in unknown) / sum(rare.values())
+        if share := share if share >= LEAST_NAMED else names:
+            shares[id] = share
+    return shares
+
+
+@pytest.mark.parametrize("unknown", [(), ("anna",), ("Zorro",)])
+@pytest.mark.parametrize("words", [("dog",), ("dog", "snow", "anna"), ("dog", "anna"), ("cat", "zorro")])
+def test_shares_are_those_of_plain_sums(
+    photos: PhotoTable, words: tuple[str, ...], unknown: tuple[str, ...]
+) -> None:
+    found = named_shares(photos, tuple(Phrase((word,)) for word in words), unknown)
+    assert found == pytest.approx(plain(words, unknown))
+
+
+def test_without_phrases_or_their_words_there_are_none(photos: PhotoTable) -> None:
+    assert named_shares(photos, (), ["anna"]) == {}
+    assert named_shares(photos, (Phrase(("zorro",)),), ["zorro"]) == {}
+
+
+def test_a_slip_is_taken_for_the_nearest_word_and_what_was_typed_is_kept(photos: PhotoTable) -> None:
+    slip = Phrase(("barcelnoa", "dog"))
+    meant = Phrase(("barcelona", "dog"), typed=("barcelnoa", "dog"))
+    assert respelled(photos, (slip,)) == (meant,)
+    assert respelled(photos, (slip,), unknown=["dog"]) == (slip,)
+    quoted = Phrase(("barcelnoa",), exact=True)
+    assert respelled(photos, (quoted, Phrase(("lisbon",)))) == (quoted, Phrase(("lisbon",)))
+    assert named_shares(photos, (meant,), []) == {}  # its words do not stand beside each other
+    assert named_shares(photos, respelled(photos, (Phrase(("barcelnoa",)),)), ["barcelnoa"]) == {"1.jpg": 1.0}

@@ -1,0 +1,74 @@
+"""Why no photo meets filters, of tables of photos that are made here."""
+
+from pathlib import Path
+
+import pytest
+
+from lexlip.data import open_source
+from lexlip.data.facts import Facts
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.search.unmet import NAMED, why_unmet
+from tests.data.pictures import jpeg, write
+from tests.retrieval.test_photo_table import table
+
+FACTS = {
+    "dated/a.jpg": Facts(taken="2014-05-03T10:00:00", keywords=("snow",)),
+    "dated/b.jpg": Facts(taken="2016-01-01T00:00:00"),
+    "z/y/c.jpg": Facts(keywords=("dog",)),
+}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> PhotoTable:
+    return table_of(tmp_path, FACTS)
+
+
+def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
+    for name in facts:
+        write(folder / "photos" / name, jpeg())
+    source = open_source(folder / "photos")
+    return table(source, folder / "index", [facts[item.id] for item in source.items])
+
+
+@pytest.mark.parametrize(
+    ("filters", "says"),
+    [
+        (Filters(folder="z"), ""),
+        (Filters(folder="nosuch"), "no photo is in the folder nosuch; folders are dated, z, z/y"),
+        (
+            Filters("2030", folder="./no\tsuch/"),
+            r"no photo is in the folder no\tsuch; folders are dated, z, z/y",
+        ),
+        (
+            Filters("2030"),
+            "no photo of this index has such a date; they were taken from 2014-05-03 to 2016-01-01",
+        ),
+        (
+            Filters("2015", "2015", "dated"),
+            "no photo in the folder dated has such a date; they were taken from 2014-05-03 to 2016-01-01",
+        ),
+        (Filters("2014", folder="z"), "no photo in the folder z has a date"),
+        (Filters(caption="cat"), "no photo has captions or keywords with all words of 'cat'"),
+        (Filters("2015", caption="snow"), "no photo meets all the filters at once: leave one out"),
+        (Filters(folder="z", caption="snow"), "no photo meets all the filters at once: leave one out"),
+    ],
+)
+def test_why_no_photo_meets_filters(made: PhotoTable, filters: Filters, says: str) -> None:
+    assert why_unmet(made, filters) == says
+    assert bool(made.select(filters)) == (not says)
+
+
+def test_an_index_without_folders_dates_and_captions(tmp_path: Path) -> None:
+    with table_of(tmp_path, {"a.jpg": Facts()}) as made:
+        assert why_unmet(made, Filters("2030")) == "no photo of this index has a date"
+        assert why_unmet(made, Filters(before="2030")) == "no photo of this index has a date"
+        assert why_unmet(made, Filters(caption="x")) == "no photo of this index has captions or keywords"
+        assert why_unmet(made, Filters(folder="x")) == "no photo is in the folder x; the index has no folders"
+
+
+def test_of_many_folders_the_uppermost_are_named(tmp_path: Path) -> None:
+    names = [f"{letter}/x" for letter in "lkjihgfedcba"]
+    with table_of(tmp_path, {f"{name}/1.jpg": Facts() for name in names}) as made:
+        says = why_unmet(made, Filters(folder="x"))
+    assert says.endswith(f"folders are a, b, c, d, e, f, g, h, i, j and {24 - NAMED} more")

@@ -116,7 +116,6 @@ def engine(
     """
     from benchmarks.benchmark import Benchmark, EngineSettings
     from benchmarks.peers import choose, library_class
-    from lexlip.errors import ConfigError
 
     if queries_of is not None and (captions or source is None):
         raise click.UsageError("--queries-of goes with --source, and without --captions")
@@ -139,12 +138,10 @@ def engine(
                 given = _documents(source, captions, queries_of, images, split)
                 from benchmarks.corpus.prepare import prepare_encoded
                 from lexlip.models.lexlip import LexLIP
-                from lexlip.models.load import load_model
+                from lexlip.models.load import load_dense
 
                 encoder = LexLIP.from_pretrained(model)
-                asked["dense"] = load_model(dense_model) if dense_model and dense else None
-                if asked["dense"] and asked["dense"].vocabulary:
-                    raise ConfigError(f"{dense_model} is a model of words: give a dense one as --dense")
+                asked["dense"] = load_dense(dense_model) if dense_model and dense else None
                 corpus, made = prepare_encoded(folder / "corpus", encoder, **given, documents=docs, **asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:

@@ -89,7 +89,7 @@ def dense_systems(vectors: PoolVectors, settings: TableSettings) -> tuple[list[S
 
 
 def without_weights(pool: CaptionedPool, settings: TableSettings) -> tuple[list[System], list[str]]:
-    """Do so by brute force, with random vectors of the size of CLIP ViT-B/32's, which have no recall."""
+    """Measure brute force with random vectors of the size of CLIP ViT-B/32's; also return a note on them."""
     rng = np.random.default_rng(settings.seed)
     vectors, queries = (
         csr_matrix(rng.standard_normal((rows, DIMENSIONS), dtype=np.float32))

@@ -50,7 +50,7 @@ NEEDED_BY = {
     ),
     "dense": (
         *("lexlip.search.engines.faiss_index", "lexlip.search.stages.dense", "lexlip.indexing.dense"),
-        *("benchmarks.peers.dense", "lexlip.bench.tables.systems"),
+        *("benchmarks.peers.dense", "lexlip.bench.tables.dense_systems"),
     ),
     "compare": ("lexlip.measure.comparison",),
     "mteb": ("lexlip.measure.mteb_model", "lexlip.models.sparse_encoder"),

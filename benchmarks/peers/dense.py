@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import faiss
 import numpy as np
 
 from benchmarks.corpus.corpus import SLICE
 from benchmarks.peers.library import Library
-from lexlip.search.engines.faiss_index import make_faiss, products
-
-SAMPLE = 64  # vectors per list that k-means learns from
+from lexlip.search.engines.faiss_index import SAMPLE, Codes, make_faiss, make_lists, products
 
 
 class _Faiss(Library):
@@ -88,13 +86,12 @@ class IVF(_Faiss):
     """About 2 · sqrt(N) lists of vectors with 8 bits per dimension; nprobe of them are read."""
 
     index = "faiss-ivf-sq8"
-    form = "SQ8"
+    codes: ClassVar[Codes] = "SQ8"
 
     def make(self) -> Any:
-        vectors, dimensions = self.corpus.dense, self.corpus.dimensions
-        lists = 2 ** round(np.log2(2 * len(vectors) ** 0.5))
-        index = faiss.index_factory(dimensions, f"IVF{lists},{self.form}", faiss.METRIC_INNER_PRODUCT)
-        index.train(np.ascontiguousarray(vectors[: SAMPLE * lists]))  # which are in no order
+        vectors = self.corpus.dense
+        index = make_lists(self.corpus.dimensions, len(vectors), self.codes)
+        index.train(np.ascontiguousarray(vectors[: SAMPLE * index.nlist]))  # which are in no order
         return index
 
     def set(self, **setting: Any) -> None:
@@ -105,4 +102,4 @@ class IVFPQ(IVF):
     """The same lists, of vectors in 64 bytes: product quantization of their differences from the centres."""
 
     index = "faiss-ivf-pq"
-    form = "PQ64np"  # not polysemous, which takes minutes to train and is for another search
+    codes = "PQ"

@@ -116,7 +116,6 @@ def engine(
     """
     from benchmarks.benchmark import Benchmark, EngineSettings
     from benchmarks.peers import choose, library_class
-    from lexlip.errors import ConfigError
 
     if queries_of is not None and (captions or source is None):
         raise click.UsageError("--queries-of goes with --source, and without --captions")
@@ -138,15 +137,13 @@ def engine(
             else:
                 given = _documents(source, captions, queries_of, images, split)
                 from benchmarks.corpus.prepare import prepare_encoded
-                from lexlip.models.load import load_model
+                from lexlip.models.load import load_dense
                 from lexlip.queries.photo_encoder import open_encoder
 
                 encoder = open_encoder(model)
                 asked["dense"] = None
                 if dense_model and dense:
-                    asked["dense"] = load_model(dense_model).fold_batch_norms()
-                    if asked["dense"].vocabulary:
-                        raise ConfigError(f"{dense_model} is a model of words: give a dense one as --dense")
+                    asked["dense"] = load_dense(dense_model).fold_batch_norms()
                 corpus, made = prepare_encoded(folder / "corpus", encoder, **given, documents=docs, **asked)
             benchmark = Benchmark(corpus, folder, specs, settings, _say, made)
         try:

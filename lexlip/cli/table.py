@@ -37,9 +37,10 @@ HELP = {
     " models are measured on the same photos. Without it the table shows the validation results of the runs."
     f" {SEEDS} {ENGINES}",
     "systems": "The captions of --queries search its photos together with those of --pool, and photos search"
-    " captions; one caption of each photo is BM25's document, and all systems ask with the others. CLIP is"
-    " searched by brute force with Faiss; without --clip, random vectors show its size and"
-    " speed. LexLIP and BM25 are searched with Lucene.",
+    " captions; one caption of each photo is BM25's document, and all systems ask with the others. The dense"
+    " model is searched with Faiss: by brute force with floats and with int8, through a graph (HNSW), and in"
+    " lists of compressed vectors (IVF-PQ). Without --dense, random vectors show the size and speed of CLIP"
+    " by brute force. LexLIP and BM25 are searched with Lucene.",
     "stages": "MODEL is a first stage: a run's folder (its best checkpoint), a checkpoint, a packaged name, a"
     " CLIP by folder or hub name, or bm25. Each encodes the same photos once. Words are searched with Lucene,"
     " dense vectors with Faiss.",
@@ -123,7 +124,7 @@ def _measure_systems(
     split: str | None,
     pools: tuple[str, ...],
     model: str,
-    clip: str | None,
+    dense: str | None,
     **settings: Any,
 ) -> RowsAndNotes:
     from anserini_bridge import find_jar, find_java
@@ -133,14 +134,14 @@ def _measure_systems(
 
     from lexlip.bench.tables.systems import measure_systems
     from lexlip.machine.device import pick_device
-    from lexlip.models.clip import Clip
     from lexlip.models.lexlip import LexLIP
+    from lexlip.models.load import load_dense
 
     place = pick_device(settings["device"])
     return measure_systems(
         definition,
         LexLIP.from_pretrained(model).to(place),
-        None if clip is None else Clip.from_pretrained(clip).to(place),
+        None if dense is None else load_dense(dense, settings["device"]),
         photos,
         others,
         _settings((None, 64, 32, 16, 12, 8), **settings),  # the paper's rows

@@ -28,6 +28,17 @@ def load_model(name: str | Path, device: str = "cpu") -> Encoder:
     return encoder
 
 
+def load_dense(name: str | Path, device: str = "cpu") -> Encoder:
+    """Load a model of dense vectors, as `load_model` does.
+
+    ModelError: as there, or it is a model of words.
+    """
+    encoder = load_model(name, device)
+    if encoder.vocabulary is not None:
+        raise ModelError(f"{name} is a model of words: give a dense one as --dense")
+    return encoder
+
+
 def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:
     """Load a model that compares pairs, by folder.
 

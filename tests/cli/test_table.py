@@ -1,6 +1,7 @@
 """What the commands of `lexlip table` print; test_table_options.py has what they take."""
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -270,10 +271,49 @@ def test_table_2_of_a_clip_and_a_split(lexlip: Run, tmp_path: Path) -> None:
     options = ["--clip", "clip", "--topk", "8", "--synthetic-distractors", "20", "--threads", "2"]
     lines = lexlip("table", "2", *source, *options, *QUICK, "--markdown").stdout.splitlines()
     assert lines[1].startswith("| --- | --- | ---: |")
-    cells = [line.strip("| ").split(" | ") for line in lines[2:6]]
-    assert [row[0] for row in cells] == ["BM25", "CLIP, one by one", "CLIP, 256 together", "LexLIP"]
+    cells = [line.strip("| ").split(" | ") for line in lines[2:8]]
+    assert [row[:2] for row in cells] == [
+        *(["BM25", "captions"], ["clip, one by one", "dense"], ["clip, 256 together", "dense"]),
+        *(["clip, one by one", "int8"], ["clip, HNSW", "dense"], ["LexLIP", "top-8"]),
+    ]
     assert "-" not in cells[1][:13]
-    assert cells[3][1] == "top-8"
+
+
+def test_table_2_of_a_dense_model(lexlip: Run, models: Path, two_captions: Path) -> None:
+    """As text and as JSON it says the same; the recall by brute force is that of `lexlip evaluate`."""
+    options = ["--queries", "photos", "--pool", "scenes:256:0", "--topk", "8", *QUICK]
+    table = json.loads(lexlip("table", "2", *options, "--dense", "cls", "--json").stdout)
+    rows = table["rows"]
+    assert [(row["system"], row["documents"]) for row in rows] == [
+        *(("BM25", "captions"), ("cls, one by one", "dense"), ("cls, 256 together", "dense")),
+        *(("cls, one by one", "int8"), ("cls, HNSW", "dense"), ("cls, IVF-PQ", "PQ"), ("LexLIP", "top-8")),
+    ]
+    assert [row["photo_bytes"] > 0 for row in rows] == [True] * 7
+    assert [row["photo_bytes_by_the_papers_accounting"] for row in rows[1:6]] == [64, 64, None, None, None]
+    assert [row["paper"] is None for row in rows] == [False, False, *[True] * 4, False]
+    assert any(note.startswith("Faiss: brute force scores queries one by one") for note in table["notes"])
+
+    heading, _, *lines = lexlip("table", "2", *options, "--clip", "cls", "--markdown").stdout.splitlines()
+    names = heading.strip("| ").split(" | ")
+    exact = [row for row in rows if row["system"] not in ("cls, HNSW", "cls, IVF-PQ")]  # made anew, alike
+    shown = {tuple(cells[:2]): cells for line in lines[:7] if (cells := line.strip("| ").split(" | "))}
+    for row in exact:
+        cells = dict(zip(names[:13], shown[row["system"], row["documents"]][:13], strict=True))
+        assert cells["real"] == f"{row['photo_bytes']:.0f}"
+        assert cells["T2I R@1"] == f"{row['t2i']['R@1']:.1f}"
+        assert cells["I2T R@1"] == f"{row['i2t']['R@1']:.1f}"
+
+
+def test_table_2_without_faiss(
+    lexlip: Run, models: Path, two_captions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    options = ["--queries", "photos", "--topk", "8", *QUICK, "--dense", "cls"]
+    table = json.loads(lexlip("table", "2", *options, "--json").stdout)
+    assert [row["system"] for row in table["rows"]] == ["BM25", "LexLIP"]
+    says = "The rows of dense vectors are left out: this needs faiss: pip install 'lexlip[dense]'."
+    assert says in table["notes"]
+    assert says in lexlip("table", "2", *options).stdout.splitlines()
 
 
 # ---- tables of stages ----
@@ -523,7 +563,9 @@ NO_RESULTS = " has no validation results (metrics.jsonl); name a run's folder, o
         (["2", "--queries", "photos", "--pool", "nothing"], "nothing does not exist"),
         (["2", "--queries", "photos", "--model", "maxi"], "no model 'maxi': "),
         (["2", "--queries", "photos", "--model", "cls"], "cls holds a dense model, not a lexlip one"),
-        (["2", "--queries", "photos", "--clip", "no"], "transformers cannot read the CLIP model 'no': "),
+        (["2", "--queries", "photos", "--dense", "no"], "no model 'no': "),
+        (["2", "--queries", "photos", "--dense", "mini"], "mini is a model of words: give a dense one as"),
+        (["2", "--queries", "photos", "--dense", "ce"], "ce is a ce model, which has no vectors to find"),
         (["2", "--queries", "photos", "--split", "a"], "photos holds its photos itself: split is for tables"),
         (["2", "--queries", "bare"], str(no_captions("bare"))),
         # of stages

@@ -16,6 +16,7 @@ WORDS = [*"abcdefghijklmnopqrst"]
 class NoModel:
     """Stands for the model of vectors that none has made."""
 
+    name: str = "none"
     metric: Metric = "cosine"
     vocabulary: None = None
     balance: None = None
@@ -50,7 +51,7 @@ def make_pool(
             texts.append(" ".join(f"word{WORDS[word]}" for word in chosen))
             rows.append(np.bincount(chosen, minlength=20) * rng.random(20))
             owners.append(photo)
-    model: Any = NoModel(metric)
+    model: Any = NoModel(metric=metric)
     return PoolVectors(
         pool_of(owners, texts, photos, queries * captions),
         model,

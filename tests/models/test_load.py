@@ -6,8 +6,9 @@ import pytest
 from lexlip.errors import ModelError
 from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
-from lexlip.models.load import load_model
+from lexlip.models.load import load_dense, load_model
 from tests.tiny import tiny_dense, tiny_model
+from tests.tiny_clip import write_clip
 
 
 def test_models_are_opened_by_their_kind(tmp_path: Path) -> None:
@@ -20,6 +21,17 @@ def test_models_are_opened_by_their_kind(tmp_path: Path) -> None:
             other.from_pretrained(tmp_path / kind)
         assert "\n" not in str(caught.value)
         assert str(tmp_path / kind) in str(caught.value)
+
+
+def test_a_dense_model_is_asked_for(tmp_path: Path) -> None:
+    write_clip(tmp_path / "clip")
+    tiny_dense().save(tmp_path / "dense")
+    tiny_model().save(tmp_path / "lexlip")
+    assert [load_dense(tmp_path / name).kind for name in ("clip", "dense")] == ["clip", "dense"]
+    with pytest.raises(ModelError, match="lexlip is a model of words: give a dense one as --dense"):
+        load_dense(tmp_path / "lexlip")
+    with pytest.raises(ModelError, match="'bm25' encodes nothing"):
+        load_dense("bm25")
 
 
 def test_models_of_an_unknown_kind(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class IndexSize:
 
     megabytes: float  # on disk with ids, in 10^6 bytes
     megabytes_without_ids: float  # minus those of an index of the same ids alone
-    accounted: float  # bytes of a photo by the LexLIP paper's accounting
+    accounted: float | None  # bytes of a photo by the LexLIP paper's accounting; None: it has none of such
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,8 @@ class Row:
     """A model or a system of any paper, and what was measured of it; what a table does not show is None."""
 
     model: str  # as the user named it, or the system's name
-    documents: str  # what is kept of a photo: "top-32", "all", "dense", "captions", or "pairs"
+    documents: str  # what is kept of a photo: "top-32", "all", "dense", "int8", "PQ", "captions", or "pairs"
+    counterpart: str | None = None  # what the paper calls the system, if that is not its name here
     photos: int | None = None  # among which photos are found; None if the system could not be measured
     method: str | None = None  # how a run differs from the full method
     reranker: str | None = None  # as the user named it
@@ -87,6 +88,11 @@ class Row:
 
         ranking = report.rankings[way]
         return {**recalls, **recall_at_k(ranking.found, ranking.relevant, self.cutoffs)}
+
+    @property
+    def in_paper(self) -> tuple[str, str]:
+        """The key of the paper's own figures: the system, and what it keeps of a photo."""
+        return self.counterpart or self.model, self.documents
 
     @property
     def total_seconds(self) -> float | None:

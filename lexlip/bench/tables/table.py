@@ -57,7 +57,7 @@ class Table:
         """Return a column of the paper's own figures."""
 
         def cell(row: Row) -> str:
-            number = self.figures.get((row.model, row.documents), {}).get(key)
+            number = self.figures.get(row.in_paper, {}).get(key)
             return UNKNOWN if number is None else figure(number)
 
         return Column(heading, cell)

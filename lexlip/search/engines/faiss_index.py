@@ -1,4 +1,8 @@
-"""Dense vectors in Faiss: compared with every query exhaustively (flat), or through a graph (HNSW)."""
+"""Dense vectors in Faiss: compared with every query exhaustively (flat), or through a graph (HNSW).
+
+To compare with, there are compressed ones: in 8 bits a dimension, and in lists (IVF) of 8 bits a dimension or
+of product quantization (PQ).
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,15 @@ from lexlip.registry import Metric
 from lexlip.retrieval.first_stage import Results
 
 Ann = Literal["flat", "hnsw"]
+Codes = Literal["SQ8", "PQ"]
+"""What lists keep of a vector: 8 bits a dimension, or the nearest of 256 centres of up to 64 parts."""
 
 LINKS, EF_CONSTRUCTION, EF_SEARCH = 32, 80, 128
 """HNSW: neighbours of a vector in the graph, and candidates kept while building and while searching."""
+
+SAMPLE = 64  # vectors that lists learn from, for each list
+NPROBE = 16  # lists that a search reads
+PQ_CENTRES = 256  # so many vectors are the fewest to learn them from
 
 BATCH = 256  # queries that are searched at a time, if there are many
 VECTORS, IDS = "vectors.faiss", "ids.json"
@@ -58,6 +68,11 @@ class FaissIndex:
         with _threads(cores()):
             self.vectors.add(self._rows(vectors))
         self.ids += ids
+
+    def learn(self, vectors: csr_matrix) -> None:
+        """Learn how to compress from vectors like those that will be added, [n, D], before the first is."""
+        with _threads(cores()):
+            self.vectors.train(self._rows(vectors))
 
     def save(self, folder: Path) -> None:
         """Write vectors.faiss and ids.json; they are durable when this returns."""
@@ -146,6 +161,34 @@ def make_faiss(dimensions: int, ann: Ann = "flat") -> faiss.Index:
         return faiss.IndexFlatIP(dimensions)
     index = faiss.IndexHNSWFlat(dimensions, LINKS, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction, index.hnsw.efSearch = EF_CONSTRUCTION, EF_SEARCH
+    return index
+
+
+def make_int8(dimensions: int) -> faiss.Index:
+    """Return an empty index of vectors [D] in 8 bits a dimension, which compares all; it must learn."""
+    library: Any = faiss  # whose types lack the kind of quantizer
+    index: faiss.Index = library.IndexScalarQuantizer(
+        dimensions, library.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
+    )
+    return index
+
+
+def lists_for(documents: int) -> int:
+    """Return in how many lists so many documents are divided: about 2 · sqrt(n), a power of two."""
+    return int(2 ** round(np.log2(2 * documents**0.5)))
+
+
+def make_lists(dimensions: int, documents: int, codes: Codes) -> Any:
+    """Return an empty index of vectors [D] in lists, which must learn; a search reads the nearest lists."""
+    parts = max(number for number in range(1, 65) if dimensions % number == 0)
+    # not polysemous ("np"), which takes minutes to train and is for another search
+    form = f"PQ{parts}np" if codes == "PQ" else codes
+    index: Any = faiss.index_factory(
+        dimensions, f"IVF{lists_for(documents)},{form}", faiss.METRIC_INNER_PRODUCT
+    )
+    index.nprobe = NPROBE
+    for clustering in (index.cp, index.pq.cp) if codes == "PQ" else (index.cp,):
+        clustering.min_points_per_centroid = 1  # below that Faiss prints a warning for each clustering
     return index
 
 

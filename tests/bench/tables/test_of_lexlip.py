@@ -65,6 +65,16 @@ def test_a_system_that_could_not_be_measured() -> None:
     assert TWO.to_dict(Row(model="CLIP, 256 together", documents="dense"))["paper"] is None
 
 
+def test_a_dense_model_has_clip_s_figures_beside_it() -> None:
+    own = Row(model="cls, one by one", documents="dense", counterpart="CLIP, one by one")
+    assert TWO.to_dict(own)["system"] == "cls, one by one"
+    clip = Row(model="CLIP, one by one", documents="dense")
+    assert TWO.to_dict(own)["paper"] == TWO.to_dict(clip)["paper"] is not None
+    assert cells(TWO, [own])[1][1:] == cells(TWO, [clip])[1][1:]
+    int8 = Row(model="cls, one by one", documents="int8", counterpart="CLIP, one by one")
+    assert TWO.to_dict(int8)["paper"] is None
+
+
 def test_the_paper_s_lines() -> None:
     lines = {str(line): list(line.figures.values()) for line in ONE.quoted}
     assert len(lines) == 9 + 8  # Frozen has none of COCO

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,33 +11,24 @@ from scipy.sparse import csr_matrix
 
 from lexlip.bench.clocks import Timed
 from lexlip.bench.tables import TABLES
+from lexlip.bench.tables import dense_systems as of_dense
 from lexlip.bench.tables import systems as module
 from lexlip.bench.tables.first_stages import TableSettings
 from lexlip.bench.tables.row import IndexSize, Row
-from lexlip.bench.tables.systems import (
-    K,
-    System,
-    bm25,
-    flat,
-    flat_without_weights,
-    impact,
-    measure_systems,
-    recall_of,
-    seconds_of,
-)
+from lexlip.bench.tables.system import System
+from lexlip.bench.tables.systems import bm25, impact, measure_systems
 from lexlip.data import Scenes, Source, open_source
 from lexlip.data.source import Concat
 from lexlip.errors import DataError
 from lexlip.measure.bm25_recall import draw, draw_documents
 from lexlip.measure.pool import CaptionedPool, PoolVectors
 from lexlip.measure.recalls import recall_at_k
-from lexlip.models.clip import Clip
+from lexlip.models.contract import Encoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import exact_engine
 from lexlip.sparse.top_words import topk
 from tests.measure.pools import WORDS, make_pool, pool_of
-from tests.tiny import tiny_model
-from tests.tiny_clip import write_clip
+from tests.tiny import tiny_dense, tiny_model
 
 VECTORS = make_pool()
 POOL = VECTORS.pool
@@ -176,7 +168,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_nothing_is_left(temporary: Path) -> None:
     build_bm25(POOL)
     build_impact()
-    flat(VECTORS, TableSettings())
     assert list(temporary.iterdir()) == []
 
 
@@ -198,21 +189,22 @@ def measure(
     model: LexLIP,
     queries: Source | None = None,
     others: Sequence[Source] = (),
-    clip: Clip | None = None,
+    dense: Encoder | None = None,
     **changes: Any,
 ) -> tuple[list[Row], list[str]]:
     settings = TableSettings(**{"topks": [None, 4], "rounds": 1, "workers": 0, **changes})
-    return measure_systems(TABLES["2"], model, clip, queries or Scenes(8, seed=0), others, settings)
+    return measure_systems(TABLES["2"], model, dense, queries or Scenes(8, seed=0), others, settings)
 
 
 @pytest.mark.usefixtures("quick")
-def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
-    clip = Clip.from_pretrained(write_clip(tmp_path / "clip"))
-    rows, notes = measure(model, others=[Scenes(4, seed=1)], clip=clip, synthetic=50)
-    names = ["BM25", "CLIP, one by one", "CLIP, 256 together", "LexLIP", "LexLIP"]
-    assert [row.model for row in rows] == names
-    assert [row.documents for row in rows] == ["captions", "dense", "dense", "all", "top-4"]
-    assert [row.photos for row in rows] == [12, 62, 62, 62, 62]
+def test_all_systems(model: LexLIP) -> None:
+    rows, notes = measure(model, others=[Scenes(4, seed=1)], dense=tiny_dense(), synthetic=50)
+    assert [(row.model, row.documents) for row in rows] == [
+        ("BM25", "captions"),
+        *(("cls, one by one", "dense"), ("cls, 256 together", "dense"), ("cls, one by one", "int8")),
+        *(("cls, HNSW", "dense"), ("LexLIP", "all"), ("LexLIP", "top-4")),
+    ]
+    assert [row.photos for row in rows] == [12, *[62] * 6]
     for row in rows:
         assert row.qps is not None
         assert row.qps > 0
@@ -228,12 +220,11 @@ def test_all_systems(model: LexLIP, tmp_path: Path) -> None:
     assert "The other systems ask with the same 32 captions, as in the paper" in text
     assert "cannot be in BM25's pool, which has 12." in text
     assert "Synthetic vectors are not photos." in text
-    assert "no weights" not in text
+    assert "no dense model" not in text
+    assert "IVF-PQ is left out: it learns from 256 photos and as many captions at least." in notes
 
 
-def test_all_systems_ask_with_the_same_captions(
-    model: LexLIP, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_systems_ask_with_the_same_captions(model: LexLIP, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four of five captions of each photo; the fifth is BM25's document."""
     asked, searched = [], []
 
@@ -241,22 +232,20 @@ def test_all_systems_ask_with_the_same_captions(
         asked.extend(one.queries for one in timed)
         return [1.0] * len(timed)
 
-    for name in ("flat", "impact"):
-        plain = getattr(module, name)
+    for place, name in ((of_dense, "dense_systems"), (module, "impact")):
+        plain = getattr(place, name)
 
-        def watch(*arguments: Any, plain: Any = plain) -> list[System]:
+        def watch(*arguments: Any, plain: Any = plain) -> Any:
             searched.extend(given for given in arguments if isinstance(given, PoolVectors))
-            systems: list[System] = plain(*arguments)
-            return systems
+            return plain(*arguments)
 
-        monkeypatch.setattr(module, name, watch)
+        monkeypatch.setattr(place, name, watch)
     monkeypatch.setattr(module, "queries_per_second", remember)
-    clip = Clip.from_pretrained(write_clip(tmp_path / "clip"))
-    scenes, others = Scenes(8, seed=0), Scenes(4, seed=1)
-    measure(model, scenes, [others], clip, seed=3)
-    assert asked == [32] * 5
+    dense, scenes, others = tiny_dense(), Scenes(8, seed=0), Scenes(4, seed=1)
+    measure(model, scenes, [others], dense, seed=3)
+    assert asked == [32] * 7
     t2i, i2t = draw(CaptionedPool.of(Concat([scenes, others]), queries=8), np.random.default_rng(3))
-    assert [vectors.model for vectors in searched] == [clip, model]
+    assert [vectors.model for vectors in searched] == [dense, model]
     for vectors in searched:
         pool = vectors.pool
         assert (pool.image_ids, pool.text_ids) == (t2i.ids, i2t.ids)
@@ -278,7 +267,7 @@ def test_recalls_of_the_same_captions_are_those_of_brute_force() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_without_clip_s_weights(model: LexLIP) -> None:
+def test_without_a_dense_model(model: LexLIP) -> None:
     rows, notes = measure(model)
     _, one, many, *_ = rows
     assert one.index is not None
@@ -286,9 +275,25 @@ def test_without_clip_s_weights(model: LexLIP) -> None:
     assert one.qps is not None
     assert many.qps is not None
     text = " ".join(notes)
-    assert "CLIP has no recall here, as no weights were given (--clip)" in text
+    assert "CLIP has no recall here, as no dense model was given (--dense)" in text
     assert "Synthetic" not in text
     assert "lower bound" in text
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_faiss_the_other_systems_are_measured(model: LexLIP, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, _ = measure(model, dense=tiny_dense())
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    for dense in (tiny_dense(), None):
+        rows, notes = measure(model, dense=dense)
+        others = [row for row in whole if row.model in ("BM25", "LexLIP")]
+        assert [(row.model, row.documents, row.t2i, row.i2t) for row in rows] == [
+            (row.model, row.documents, row.t2i, row.i2t) for row in others
+        ]
+        assert (
+            "The rows of dense vectors are left out: this needs faiss: pip install 'lexlip[dense]'." in notes
+        )
+        assert "Faiss" not in " ".join(notes)
 
 
 @pytest.mark.usefixtures("quick")
@@ -312,65 +317,3 @@ def test_indexes_are_closed_whatever_happens(
     with pytest.raises(KeyboardInterrupt):
         measure(model)
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize("metric", ["cosine", "dot"])
-def test_recalls_are_those_of_the_model_s_metric(metric: Any) -> None:
-    vectors = make_pool(metric=metric)
-    one, many = flat(vectors, TableSettings())
-    with exact_engine(POOL.image_ids, VECTORS.images, metric=metric) as engine:
-        found, _ = engine.search(VECTORS.query_captions(), 10)
-    assert one.row.t2i == many.row.t2i == recall_at_k(found, POOL.relevant_images)
-    with exact_engine(POOL.text_ids, VECTORS.captions, metric=metric) as engine:
-        found, _ = engine.search(VECTORS.query_images, 10)
-    assert one.row.i2t == many.row.i2t == recall_at_k(found, POOL.relevant_texts)
-    if metric == "dot":
-        assert one.row.t2i != flat(VECTORS, TableSettings())[0].row.t2i
-
-
-def test_sizes_of_dense_vectors_and_what_is_timed() -> None:
-    one, many = flat(VECTORS, TableSettings())
-    assert (one.row.model, many.row.model) == ("CLIP, one by one", "CLIP, 256 together")
-    assert one.row.documents == "dense"
-    size = size_of(one)
-    assert size.accounted == 4 * 20
-    vectors = 4 * 20 * 40 / 1e6
-    assert vectors < size.megabytes_without_ids < vectors + 1e-4
-    ids = (sum(len(id) + 3 for id in POOL.image_ids) + 1) / 1e6  # in JSON
-    assert size.megabytes - size.megabytes_without_ids == pytest.approx(ids)
-    assert one.row.photo_bytes == pytest.approx(1e6 * size.megabytes / 40)
-    assert (timed(one).queries, timed(one).least, timed(many).least) == (30, 1, 256)
-    assert min(timed(system).seconds(7) for system in (one, many)) > 0
-
-
-def test_synthetic_dense_vectors_are_in_both_pools() -> None:
-    few, many = (flat(VECTORS, TableSettings(synthetic=number))[0].row for number in (0, 5000))
-    assert many.photos == 5040
-    for way in ("t2i", "i2t"):
-        assert recall(many, way) < recall(few, way)
-
-
-def test_without_weights_there_is_size_and_speed() -> None:
-    pool = pool_of([0] * 7, ["a"] * 7, photos=2, text_queries=7)
-    one, many = flat_without_weights(pool, TableSettings(synthetic=10))
-    assert (one.row.photos, size_of(one).accounted, timed(one).queries) == (12, 2048, 7)
-    assert size_of(one).megabytes_without_ids == pytest.approx(12 * 2048 / 1e6, rel=0.01)
-    assert (one.row.t2i, one.row.i2t, many.row.t2i, many.row.i2t) == (None, None, None, None)
-    assert timed(one).seconds(7) > 0
-
-
-def test_recalls_of_a_search() -> None:
-    found = {"a": ["1", "2"], "b": ["2", "3", "1"]}
-
-    def search(queries: list[str], k: int) -> tuple[list[list[str]], None]:
-        assert k == K
-        return [found[query] for query in queries], [None] * len(queries)
-
-    recalls = recall_of(search, ["a", "b"], [{"1"}, {"1"}], "x", TableSettings())
-    assert recalls == {"R@1": 50, "R@5": 100, "R@10": 100}
-
-
-def test_the_first_so_many_queries_are_timed() -> None:
-    asked: list[list[int]] = []
-    assert seconds_of(lambda queries, k: asked.append(queries), [1, 2, 3], 2) >= 0
-    assert asked == [[1, 2]]

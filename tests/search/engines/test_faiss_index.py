@@ -8,7 +8,14 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import CorruptIndex
 from lexlip.search.engines.exact import exact_engine
-from lexlip.search.engines.faiss_index import FaissIndex, faiss_engine, make_faiss
+from lexlip.search.engines.faiss_index import (
+    FaissIndex,
+    faiss_engine,
+    lists_for,
+    make_faiss,
+    make_int8,
+    make_lists,
+)
 from tests.search.engines.vectors import unit
 
 N, D = 300, 12
@@ -107,6 +114,51 @@ def test_a_graph_finds_nearly_all_among_clusters() -> None:
 def test_a_graph_is_asked_for_more_than_it_follows() -> None:
     with faiss_engine(IDS, DOCUMENTS, ann="hnsw") as engine:
         assert [len(row) for row in engine.search(QUERIES[:3], 1000)[0]] == pytest.approx([N] * 3, rel=0.2)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_8_bits_a_dimension_change_scores_by_less_than_a_step(metric: Any) -> None:
+    engine = FaissIndex(make_int8(D), metric=metric)
+    engine.learn(DOCUMENTS)
+    engine.add(IDS, DOCUMENTS)
+    vectors, asked = ((unit(rows) if metric == "cosine" else rows.toarray()) for rows in (DOCUMENTS, QUERIES))
+    most = np.abs(asked).sum(axis=1) * np.ptp(vectors, axis=0).max() / 255
+    for found, scores, row, bound in zip(*engine.search(QUERIES, N), brute_force(metric), most, strict=True):
+        assert sorted(found) == sorted(IDS)
+        assert np.abs(scores - row[[IDS.index(id) for id in found]]).max() < bound
+
+
+def test_about_twice_the_root_of_documents_are_lists() -> None:
+    for documents in (1, 2, 100, 5000, 1_000_000, 10_000_000):
+        lists = lists_for(documents)
+        assert lists & (lists - 1) == 0
+        assert 2 * documents**0.5 / 1.5 < lists < 2 * documents**0.5 * 1.5
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "parts"), [(512, 64), (384, 64), (768, 64), (100, 50), (20, 20), (37, 37)]
+)
+def test_lists_keep_at_most_64_bytes_of_a_vector(dimensions: int, parts: int) -> None:
+    index = make_lists(dimensions, 3000, "PQ")
+    assert (index.pq.M, index.pq.nbits, index.code_size) == (parts, 8, parts)
+    assert make_lists(dimensions, 3000, "SQ8").code_size == dimensions
+
+
+@pytest.mark.parametrize("codes", ["SQ8", "PQ"])
+def test_lists_that_are_all_read_find_nearly_what_brute_force_finds(
+    codes: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEXLIP_CORES", "1")  # threads of k-means wait for each other
+    engine = FaissIndex(make_lists(D, N, codes))
+    engine.learn(DOCUMENTS)
+    engine.add(IDS, DOCUMENTS)
+    engine.vectors.nprobe = lists_for(N)
+    shared = [
+        len({*found} & {IDS[i] for i in np.argsort(-row)[:10]}) / 10
+        for found, row in zip(engine.search(QUERIES, 10)[0], brute_force("cosine"), strict=True)
+    ]
+    assert np.mean(shared) > 0.9
+    assert capfd.readouterr().err == ""  # no warnings that so few are there to learn from
 
 
 def test_threads_are_set_while_it_searches_only(engine: FaissIndex, monkeypatch: pytest.MonkeyPatch) -> None:

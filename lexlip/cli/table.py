@@ -133,14 +133,14 @@ def _measure_systems(
 
     from lexlip.bench.tables.systems import measure_systems
     from lexlip.machine.device import pick_device
-    from lexlip.models.clip import Clip
     from lexlip.models.lexlip import LexLIP
+    from lexlip.models.load import load_pretrained
 
     place = pick_device(settings["device"])
     return measure_systems(
         definition,
         LexLIP.from_pretrained(model).to(place),
-        None if clip is None else Clip.from_pretrained(clip).to(place),
+        None if clip is None else load_pretrained(clip, settings["device"]),
         photos,
         others,
         _settings((None, 64, 32, 16, 12, 8), **settings),  # the paper's rows

@@ -46,7 +46,9 @@ def _systems(table: Table) -> list[Option]:
             least=0,
         ),
         options.model_option(options.DEFAULT_MODEL, "Packaged name or folder of LexLIP's model."),
-        click.option("--clip", metavar="NAME", help="A CLIP model of transformers, by folder or hub name."),
+        click.option(
+            "--clip", metavar="NAME", help="A CLIP, SigLIP or model of open_clip, by folder or hub name."
+        ),
         _topk(f"{TOPK}.".replace("document", "LexLIP document"), "all 64 32 16 12 8"),
         options.count_option("--threads", default=1, help="Threads that search."),
         options.count_option(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lexlip.errors import ModelError
-from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
+from lexlip.models.model_folder import foreign_model, is_hub_name, kind_of, model_folder, read_description
 from lexlip.registry import BM25, MODELS, load_class
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lexlip.models.contract import Encoder
     from lexlip.models.dual_encoder import DualEncoder
     from lexlip.models.one_transformer import OneTransformer
+    from lexlip.models.pretrained import Pretrained
 
 
 def load_model(name: str | Path, device: str = "cpu") -> Encoder:
@@ -26,6 +27,17 @@ def load_model(name: str | Path, device: str = "cpu") -> Encoder:
     check_first_stage(name)
     encoder: Encoder = _load(name, device)
     return encoder
+
+
+def load_pretrained(name: str | Path, device: str = "cpu") -> Pretrained:
+    """Load a CLIP or another model of another library.
+
+    ModelError: it is none, or its files are damaged. ConfigError: there is no such device.
+    """
+    if foreign_model(name) is None:
+        raise ModelError(f"'{name}' is a model of LexLIP: give a CLIP or another dual encoder")
+    model: Pretrained = _load(name, device)
+    return model
 
 
 def load_reranker(name: str | Path, device: str = "cpu") -> OneTransformer:

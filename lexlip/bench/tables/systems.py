@@ -29,8 +29,8 @@ from lexlip.measure.bm25_recall import Direction, draw, draw_documents
 from lexlip.measure.evaluate import search_all
 from lexlip.measure.pool import CaptionedPool, PoolVectors, encode_pool
 from lexlip.measure.recalls import recall_at_k
-from lexlip.models.clip import Clip
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.pretrained import Pretrained
 from lexlip.registry import Metric
 from lexlip.search.engines.faiss_index import BATCH, IDS, FaissIndex, make_faiss
 from lexlip.search.engines.lucene import Cut, LuceneEngine, write_impacts
@@ -94,7 +94,7 @@ def seconds_of(search: Callable[[Any, int], object], queries: Any, number: int) 
 def measure_systems(
     table: Table,
     model: LexLIP,
-    clip: Clip | None,
+    clip: Pretrained | None,
     queries: Source,
     others: Sequence[Source],
     settings: TableSettings,

@@ -103,6 +103,6 @@ def write_open_clip(
     if "hf_tokenizer_name" in model["text_cfg"]:
         word_tokenizer(CAPTIONS).save_pretrained(str(folder))
     torch.manual_seed(seed)
-    random = open_clip.create_model(f"local-dir:{folder}", pretrained_text=False)
+    random = open_clip.create_model(f"local-dir:{folder}", load_weights=False, pretrained_text=False)
     save_model(random, str(folder / "open_clip_model.safetensors"))
     return folder

@@ -124,11 +124,11 @@ class ImageEncoderConfig:
     weights: str | None = None  # None: random; "pretrained": timm's own; else a .safetensors file
     size: int = 224  # pixels along a side of the square input
     resize: Literal["squash", "crop"] = "crop"  # squash keeps everything, crop cuts the longer side
-    interpolation: Literal["bicubic", "bilinear"] = "bicubic"  # between pixels, when a photo is resized
     mean: tuple[float, float, float] = (0.5, 0.5, 0.5)
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
     mirror: bool = False  # a photo's vector is the mean of its own and of its mirror image's
     layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
+    interpolation: Literal["bicubic", "bilinear"] = "bicubic"  # between pixels, when a photo is resized
 
     def __post_init__(self) -> None:
         _check_positive("model.image.", self, "size", most=MOST_PIXELS)

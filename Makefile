@@ -11,7 +11,7 @@ PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
 LEAN := .venvs/lean
-EXTRAS := mcp compare draw raw jxl ocr places ray anserini train dense tensorboard mteb bench
+EXTRAS := mcp compare draw raw jxl ocr places ray anserini train dense openclip tensorboard mteb bench
 PAGE := lexlip/server/page/*.js
 JAVA := anserini_bridge/java/impact/*.java
 JAVA_STYLE := --style='{BasedOnStyle: Google, ColumnLimit: 110}'

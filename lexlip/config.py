@@ -128,6 +128,7 @@ class ImageEncoderConfig:
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
     mirror: bool = False  # a photo's vector is the mean of its own and of its mirror image's
     layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
+    interpolation: Literal["bicubic", "bilinear"] = "bicubic"  # between pixels, when a photo is resized
 
     def __post_init__(self) -> None:
         _check_positive("model.image.", self, "size", most=MOST_PIXELS)

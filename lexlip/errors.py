@@ -100,6 +100,7 @@ def _of_the_system(error: Exception) -> str | None:
 BRINGS = {
     "train": ("torch", "torchvision", "timm", "transformers", "snowballstemmer"),
     "dense": ("faiss",),
+    "openclip": ("open_clip",),
     "anserini": ("pyserini",),
     "mteb": ("mteb",),
     "tensorboard": ("tensorboard",),

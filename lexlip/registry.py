@@ -68,6 +68,8 @@ MODELS = {
         **_ONE_TRANSFORMER,
     ),
     "clip": ModelKind(implementation="lexlip.models.clip:Clip", trained_here=False),
+    "siglip": ModelKind(implementation="lexlip.models.siglip:SigLIP", trained_here=False),
+    "open_clip": ModelKind(implementation="lexlip.models.open_clip:OpenClip", trained_here=False),
 }
 
 INDEXES = {

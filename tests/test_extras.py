@@ -52,6 +52,7 @@ NEEDED_BY = {
         *("lexlip.search.engines.faiss_index", "lexlip.search.stages.dense", "lexlip.indexing.dense"),
         *("benchmarks.peers.dense", "lexlip.bench.tables.dense_systems"),
     ),
+    "openclip": ("lexlip.models.open_clip",),
     "compare": ("lexlip.measure.comparison",),
     "mteb": ("lexlip.measure.mteb_model", "lexlip.models.sparse_encoder"),
     "mcp": ("lexlip.mcp.agent_server",),

@@ -71,6 +71,22 @@ def dense() -> None:
         run(f"lexlip evaluate {VAL} --model runs/scenes/best --engine {ann}")
 
 
+def openclip() -> None:
+    """Index and search with a model in open_clip's format, of random weights."""
+    import open_clip
+    from safetensors.torch import save_model
+
+    photos = {"image_size": 32, "layers": 1, "width": 16, "head_width": 8, "patch_size": 8}
+    texts = {"context_length": 16, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1}
+    sizes = {"embed_dim": 12, "vision_cfg": photos, "text_cfg": texts}
+    Path("model").mkdir()
+    Path("model/open_clip_config.json").write_text(json.dumps({"model_cfg": sizes, "preprocess_cfg": {}}))
+    save_model(open_clip.create_model("local-dir:model"), "model/open_clip_model.safetensors")
+    run(f"lexlip index {VAL} --model model")
+    find(QUERY)
+    run(f"lexlip evaluate {VAL} --model model")
+
+
 def tensorboard() -> None:
     """Train, and read what TensorBoard would show."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -224,6 +240,7 @@ TRIES: dict[str, Callable[[], None]] = {
         anserini,
         train,
         dense,
+        openclip,
         tensorboard,
         mteb,
         bench,

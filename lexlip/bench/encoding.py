@@ -79,11 +79,11 @@ class _Transformed(Dataset):
 
 def evaluation_transform(config: ImageEncoderConfig) -> Callable[[Image.Image], Tensor]:
     """Return open_clip's `image_transform(…, is_train=False)`, with the size and statistics of a model."""
-    size, bicubic = config.size, InterpolationMode.BICUBIC
+    size, between = config.size, InterpolationMode(config.interpolation)
     square: list[Callable[..., Any]] = (
-        [Resize((size, size), bicubic)]
+        [Resize((size, size), between)]
         if config.resize == "squash"
-        else [Resize(size, bicubic), CenterCrop(size)]
+        else [Resize(size, between), CenterCrop(size)]
     )
     return Compose([*square, _to_rgb, ToTensor(), Normalize(config.mean, config.std)])
 

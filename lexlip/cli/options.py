@@ -13,8 +13,8 @@ from lexlip.sparse import SENTENCE_TOPK
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (
-    "A model's packaged name, folder, training run or name on the model hub, also of a CLIP; or bm25 for the"
-    " words of captions."
+    "A model's packaged name, folder, training run or name on the model hub, also of a CLIP, a SigLIP or a"
+    " model of open_clip; or bm25 for the words of captions."
 )
 DEFAULT_INDEX = ".lexlip"
 FUSIONS = ("none", "add", "norm_add")  # see `lexlip.search.hybrid.Fusion`

@@ -51,8 +51,8 @@ def _systems(table: Table) -> list[Option]:
             "--clip",
             "dense",
             metavar="MODEL",
-            help="A dense model: a run's folder, a checkpoint, a packaged name, or a CLIP of transformers by"
-            " folder or hub name.",
+            help="A dense model: a run's folder, a checkpoint, a packaged name, or a CLIP, SigLIP"
+            " or model of open_clip by folder or hub name.",
         ),
         _topk(f"{TOPK}.".replace("document", "LexLIP document"), "all 64 32 16 12 8"),
         options.count_option("--threads", default=1, help="Threads that search."),

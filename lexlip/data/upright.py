@@ -86,11 +86,12 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 def square(photo: Image.Image, config: ImageEncoderConfig) -> Image.Image:
     """Squash or centre-crop a photo to the square that the encoder takes."""
     size = (config.size, config.size)
+    between = Image.Resampling[config.interpolation.upper()]
     if config.resize == "squash":
-        return photo.resize(size, Image.Resampling.BICUBIC)
+        return photo.resize(size, between)
     from PIL import ImageOps  # which a search does without
 
-    return ImageOps.fit(photo, size, Image.Resampling.BICUBIC)
+    return ImageOps.fit(photo, size, between)
 
 
 def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float, float, float, float]:

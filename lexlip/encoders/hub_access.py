@@ -6,6 +6,9 @@ from pathlib import Path
 
 from lexlip.errors import ModelError
 
+DESCRIPTIONS = ("config.json", "open_clip_config.json", "modules.json")
+"""The files that say what a model is, of transformers or LexLIP, open_clip, and sentence-transformers."""
+
 
 def is_cached(name: str, *files: str) -> bool:
     """Return whether the hub's cache holds one of some files of a model."""
@@ -25,14 +28,15 @@ def folder_here(name: str) -> Path:
     if Path(name).exists():
         return Path(name)
     try:
-        config = try_to_load_from_cache(name, "config.json")
+        cached = (try_to_load_from_cache(name, file) for file in DESCRIPTIONS)
+        here = next((file for file in cached if isinstance(file, str)), None)
     except HFValidationError:  # not a name of the hub
-        config = None
-    if not isinstance(config, str):
+        here = None
+    if here is None:
         raise ModelError(
             f"no model '{name}' is on this machine, and the model hub is asked only for names that you type"
         )
-    return Path(config).parent
+    return Path(here).parent
 
 
 def reason(error: Exception) -> str:
@@ -44,7 +48,7 @@ def reason(error: Exception) -> str:
 def check_reachable(name: str, *files: str) -> None:
     """Check that a model can be loaded: a folder, in the hub's cache, or from a hub that answers.
 
-    Of `files` one must be in the cache; config.json if none is given. The hub is asked once, as its own
+    Of `files` one must be in the cache; of DESCRIPTIONS if none is given. The hub is asked once, as its own
     downloads ask a hub that is out of reach for minutes. What it answers does not count: loading the model
     then says what is wrong with it. ModelError: the hub cannot be reached.
     """
@@ -52,7 +56,7 @@ def check_reachable(name: str, *files: str) -> None:
     from huggingface_hub.utils import HfHubHTTPError
 
     try:
-        if not Path(name).exists() and not is_cached(name, *(files or ("config.json",))):
+        if not Path(name).exists() and not is_cached(name, *(files or DESCRIPTIONS)):
             HfApi().file_exists(name, "config.json")
     except (HfHubHTTPError, ValueError):  # it has answered; or the name is not one of the hub's
         pass

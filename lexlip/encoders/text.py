@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 from lexlip.config import TextEncoderConfig
 from lexlip.encoders.hub_access import check_reachable, reason
 from lexlip.errors import ModelError
+from lexlip.words.plain_text import words_after
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
@@ -237,11 +238,13 @@ def load_tokenizer(config: TextEncoderConfig, captions: Sequence[str]) -> PreTra
     return read_tokenizer(name)
 
 
-def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Return a tokenizer by name or folder; ModelError if it cannot be found."""
+def read_tokenizer(name: str, subfolder: str = "") -> PreTrainedTokenizerBase:
+    """Return a tokenizer by name or folder, and a folder in it; ModelError if it cannot be found."""
     check_reachable(name)
     try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+            name, subfolder=subfolder, trust_remote_code=False
+        )
     except Exception as error:  # tokenizers raises plain Exception, the hub many kinds
         raise ModelError(f"transformers cannot read the tokenizer '{name}': {reason(error)}") from error
     return tokenizer
@@ -253,6 +256,19 @@ def tokenize(
     """Return token ids int64 [T, L] of texts, cut at max_tokens, with mask bool [T, L], false for padding."""
     batch = tokenizer(list(texts), truncation=True, max_length=max_tokens, padding=True, return_tensors="pt")
     return batch["input_ids"], batch["attention_mask"].bool()
+
+
+def unread_words(tokenizer: PreTrainedTokenizerBase, text: str, max_tokens: int) -> str:
+    """Return the words at the end of a text that `tokenize` cuts off; "" if it cuts none."""
+    tokens = tokenizer(
+        text,
+        truncation=True,
+        max_length=max_tokens,
+        return_offsets_mapping=True,
+        return_overflowing_tokens=True,
+    )
+    offsets = tokens["offset_mapping"]
+    return words_after(text, offsets[0]) if len(offsets) > 1 else ""
 
 
 def word_tokenizer(captions: Sequence[str]) -> PreTrainedTokenizerBase:

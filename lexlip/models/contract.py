@@ -24,7 +24,7 @@ QueryEncoder = Literal["network", "words"]
 
 
 class Encoder(Protocol):
-    """A model that encodes photos and captions separately: a `DualEncoder` or `Clip`.
+    """A model that encodes photos and captions separately: a `DualEncoder` or a `Pretrained` one.
 
     An index recognises it by its identity: the name, "@" and the start of a hash of the weights.
     `config.image` says how photos are decoded.
@@ -72,7 +72,7 @@ class Encoder(Protocol):
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
-        """The text encoder's tokenizer."""
+        """The text encoder's tokenizer; of open_clip's models their own."""
 
     def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
         """Return float32 vectors [B, dimensions] of B photos; see `DualEncoder.encode_image`."""
@@ -81,6 +81,9 @@ class Encoder(Protocol):
         self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, dimensions] of T texts; see `DualEncoder.encode_text`."""
+
+    def unread(self, text: str) -> str:
+        """Return the words at the end of a text that are too many for the text encoder; "" if none are."""
 
     def fold_batch_norms(self) -> Self:
         """Make encoding faster where possible; the model can then be neither trained nor saved."""

@@ -25,7 +25,7 @@ from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
 from lexlip.encoders.image import ImageEncoder, fold_batch_norms, to_batch
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead
-from lexlip.encoders.text import TextEncoder, read_tokenizer
+from lexlip.encoders.text import TextEncoder, read_tokenizer, unread_words
 from lexlip.errors import ConfigError, ModelError
 from lexlip.machine.device import copied, encoding
 from lexlip.models.compression import compress, expand
@@ -248,6 +248,10 @@ class DualEncoder(nn.Module):
 
     def _encode_words(self, texts: Sequence[str]) -> Tensor:
         raise ModelError(f"the {self.kind} model '{self.name}' has no words: use --query-encoder network")
+
+    def unread(self, text: str) -> str:
+        """Return the words at the end of a text that are too many for the text encoder; "" if none are."""
+        return unread_words(self.tokenizer, text, self.config.text.max_tokens)
 
     # ---- folders ----
 

@@ -8,17 +8,21 @@ from typing import Any
 from anserini_bridge.given_files import read_json
 from lexlip.encoders.hub_access import check_reachable, reason
 from lexlip.errors import ModelError
+from lexlip.models.foreign import OPEN_CLIP
 
 PATTERNS = ("*.json", "*.txt", "*.safetensors", "*.onnx")
 """The files of a model's folder, see `lexlip.models.model_folder`."""
 
+TOKENIZER = ("*token*.json", "vocab.*", "merges.txt", "*.model")
+"""Those of a model of open_clip that are neither its config nor its weights."""
+
 CARD = "README.md"
 
 
-def is_lexlip_on_hub(name: str) -> bool:
-    """Return whether a hub name is of a model of this project; False also if its config.json cannot be read.
+def read_on_hub(name: str, file: str) -> Any:
+    """Return the content of a JSON file of a model on the hub, from the cache if it is there.
 
-    Only its config.json is fetched, unless the cache has it. ModelError: the hub has no such model, or cannot
+    None: the model has no such file, or it cannot be read. ModelError: the hub has no such model, or cannot
     be reached.
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
@@ -26,13 +30,12 @@ def is_lexlip_on_hub(name: str) -> bool:
 
     check_reachable(name)
     try:
-        cached = try_to_load_from_cache(name, "config.json")
-        config = read_json(Path(cached if isinstance(cached, str) else hf_hub_download(name, "config.json")))
+        cached = try_to_load_from_cache(name, file)
+        return read_json(Path(cached if isinstance(cached, str) else hf_hub_download(name, file)))
     except RepositoryNotFoundError as error:
         raise _none(name, error) from error
-    except Exception:  # the hub raises many kinds; who loads the model then says why
-        return False
-    return isinstance(config, dict) and "format" in config and "model_type" not in config
+    except Exception:  # the hub raises many kinds
+        return None
 
 
 def fetch(name: str) -> Path:
@@ -55,6 +58,24 @@ def fetch(name: str) -> Path:
         return Path(snapshot_download(name, **patterns))
     except Exception as error:  # the hub raises many kinds
         raise _none(name, error) from error
+
+
+def fetch_open_clip(name: str) -> Path:
+    """Return the folder of a model of open_clip in the hub's cache; what is not there yet is downloaded.
+
+    ModelError: it cannot be downloaded.
+    """
+    from huggingface_hub import hf_hub_download, snapshot_download
+    from open_clip.pretrained import download_pretrained_from_hf
+
+    check_reachable(name)
+    try:
+        hf_hub_download(name, OPEN_CLIP)
+        weights = Path(download_pretrained_from_hf(name))
+        snapshot_download(name, allow_patterns=list(TOKENIZER))
+    except Exception as error:  # the hub raises many kinds
+        raise _none(name, error) from error
+    return weights.parent
 
 
 def _none(name: str, error: Exception) -> ModelError:

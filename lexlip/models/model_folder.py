@@ -13,8 +13,9 @@ image.onnx         encodes photos without torch, where the encoder has such a gr
                    lexlip.models.image_graph); checkpoints of training do without
 honest_end.json    where the hits of a sentence end, if it was measured (see lexlip.search.stages.honest_end)
 
-Older models have no checksums: only their weights are known, by the model's identity. A CLIP model's folder
-is as transformers writes it. Both may also be named as on the hub (see lexlip.models.hub).
+Older models have no checksums: only their weights are known, by the model's identity. Folders of other
+libraries are as these write them (see lexlip.models.foreign). Both may also be named as on the hub (see
+lexlip.models.hub).
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ import hashlib
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from anserini_bridge.given_files import check_files, read_json
+from lexlip.encoders.hub_access import DESCRIPTIONS, folder_here
 from lexlip.errors import MORE_MEMORY, ModelError, out_of_memory
-from lexlip.models.hub import CARD, fetch, is_lexlip_on_hub
+from lexlip.models.foreign import IN_FOLDER, ON_HUB, OPEN_CLIP, Foreign, find_foreign
+from lexlip.models.hub import CARD, fetch, read_on_hub
 from lexlip.registry import BM25
 
 FORMAT = 1
@@ -48,9 +51,9 @@ def model_folder(name: str | Path) -> Path:
 
     A model that is only on the hub is downloaded. ModelError: there is no such model.
     """
-    folder = _first(Path(name), Path(name) / "best", PACKAGED / str(name))
+    folder = _found(name)
     if folder is None and is_hub_name(name):
-        folder = fetch(str(name))
+        folder = fetch(without_scheme(name))
     if folder is not None:
         try:
             check_files(folder)  # a pipe would block what reads the model
@@ -65,7 +68,12 @@ def model_folder(name: str | Path) -> Path:
 
 
 def is_hub_name(name: str | Path) -> bool:
-    """Return whether a name can only be one on the model hub, OWNER/MODEL: no such folder exists here."""
+    """Return whether a name can only be one on the model hub, OWNER/MODEL: no such folder exists here.
+
+    What begins with open_clip's "hf-hub:" is one, too.
+    """
+    if str(name).startswith(ON_HUB):
+        return True
     owner, _, _ = str(name).partition("/")
     has_form = re.fullmatch(r"\w[\w.-]*/[\w.-]+", str(name)) is not None
     return has_form and not Path(owner).exists()
@@ -74,27 +82,56 @@ def is_hub_name(name: str | Path) -> bool:
 def kind_of(name: str | Path) -> str:
     """Return the kind of a model by packaged name, folder or hub name: "lexlip", "clip" ..., or "bm25".
 
-    A model of another library counts as CLIP, and so does what the hub does not know; loading it reports if
-    it is something else. ModelError: there is no such model, or it is damaged.
+    A model of another library that is no dual encoder counts as CLIP; loading it reports what it is.
+    ModelError: there is no such model, or it is damaged.
     """
     if name == BM25:
         return BM25
-    if is_hub_name(name) and not is_lexlip_on_hub(str(name)):
-        return "clip"
-    folder = model_folder(name)
-    return "clip" if is_of_transformers(folder) else str(read_description(folder)["kind"])
+    found = foreign_model(name)
+    return found.kind if found is not None else str(read_description(model_folder(name))["kind"])
+
+
+def foreign_model(name: str | Path) -> Foreign | None:
+    """Return what a model of another library is, by folder or hub name; None: it is one of this project.
+
+    ModelError: there is no such model, or it is damaged.
+    """
+    if without_scheme(name) != str(name):
+        return Foreign("open_clip", "open_clip")
+    if not is_hub_name(name):
+        return _foreign_in(model_folder(name))
+    found = find_foreign(str(name), lambda file: read_on_hub(str(name), file))
+    if found is None and read_on_hub(str(name), DESCRIPTIONS[0]) is None:
+        raise ModelError(f"the hub's '{name}' has no {' or '.join(DESCRIPTIONS)} that says what it is")
+    return found
+
+
+def without_scheme(name: str | Path) -> str:
+    """Return the name on the hub, or the folder, that open_clip's "hf-hub:" or "local-dir:" may precede."""
+    return str(name).removeprefix(ON_HUB).removeprefix(IN_FOLDER)
+
+
+def name_here(name: str) -> str:
+    """Return a name that finds the downloaded model of a hub name, without asking the hub.
+
+    ModelError: it was not downloaded.
+    """
+    folder = str(folder_here(without_scheme(name)))
+    return f"{IN_FOLDER}{folder}" if name.startswith(ON_HUB) else folder
 
 
 def is_packaged(name: str) -> bool:
     """Return whether a name is that of a packaged model, and not of a folder here."""
-    folder = _first(Path(name), Path(name) / "best", PACKAGED / name)
+    folder = _found(name)
     return folder is not None and folder.parent == PACKAGED
 
 
 def lasting_name(name: str) -> str:
     """Return a name that finds the model from any working directory: of a folder its absolute path."""
-    folder = _first(Path(name), Path(name) / "best")
-    return name if folder is None else str(folder.resolve())
+    folder = _found(name)
+    if folder is None or folder.parent == PACKAGED:
+        return name
+    return f"{IN_FOLDER * name.startswith(IN_FOLDER)}{folder.resolve()}"
 
 
 def keep_checkpoint(name: str | Path) -> None:
@@ -111,18 +148,31 @@ def keep_checkpoint(name: str | Path) -> None:
             (folder / KEPT).touch()
 
 
-def _first(*folders: Path) -> Path | None:
-    """Return the first of these folders that holds a model."""
-    return next((folder for folder in folders if os.path.isfile(folder / "config.json")), None)  # noqa: PTH113
+def _found(name: str | Path) -> Path | None:
+    """Return the folder of a model that is not on the hub alone; None: there is none."""
+    if str(name).startswith(IN_FOLDER):
+        return _first([OPEN_CLIP], Path(without_scheme(name)))
+    return _first(DESCRIPTIONS, Path(name), Path(name) / "best", PACKAGED / str(name))
 
 
-def is_of_transformers(folder: Path) -> bool:
-    """Return whether a folder holds a model as transformers writes it."""
-    try:
-        config = read_json(folder / "config.json")
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and "model_type" in config and "format" not in config
+def _first(files: Sequence[str], *folders: Path) -> Path | None:
+    """Return the first of these folders that holds a model, as one of some files tells."""
+    return next(
+        (folder for folder in folders if any(os.path.isfile(folder / file) for file in files)),  # noqa: PTH113
+        None,
+    )
+
+
+def _foreign_in(folder: Path) -> Foreign | None:
+    """Return what a folder holds of another library; None: it is a model of this project, or damaged."""
+
+    def read(file: str) -> Any:
+        try:
+            return read_json(folder / file)
+        except (OSError, ValueError):
+            return None
+
+    return find_foreign(str(folder), read)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -130,8 +180,8 @@ def read_description(folder: Path) -> dict[str, Any]:
 
     ModelError: it is damaged, of another version, or not a model of this project.
     """
-    if is_of_transformers(folder):
-        raise ModelError(f"{folder} holds a model of transformers, not one of lexlip")
+    if (found := _foreign_in(folder)) is not None:
+        raise ModelError(f"{folder} holds a model of {found.library}, not one of lexlip")
     try:
         description = read_json(folder / "config.json")
         if description["format"] != FORMAT:
@@ -189,14 +239,12 @@ def files_of(folder: Path) -> set[str]:
 def check_model(name: str | Path) -> list[str]:
     """Check that a model's files are as they were saved; return those that nothing is known about.
 
-    Of a model of transformers nothing is known, nor of "bm25". ModelError: there is no such model, or files
-    are missing or were changed.
+    Of a model of another library nothing is known, nor of "bm25". ModelError: there is no such model, or
+    files are missing or were changed.
     """
-    if name == BM25 or (is_hub_name(name) and not is_lexlip_on_hub(str(name))):
+    if name == BM25 or foreign_model(name) is not None:
         return []
     folder = model_folder(name)
-    if is_of_transformers(folder):
-        return []
     try:
         known = _read_checksums(folder)
         if not (folder / GRAPH).exists():  # torch does without

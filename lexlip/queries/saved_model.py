@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +16,7 @@ from anserini_bridge.given_files import check_form, read_json
 from lexlip.errors import ModelError
 from lexlip.models.compression import INT8, SCALE, expand, int8_rows
 from lexlip.sparse.typed_words import Typed
-from lexlip.words.plain_text import words_in
+from lexlip.words.plain_text import words_after, words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 
 Vector = NDArray[np.float32]  # [V]
@@ -69,12 +68,6 @@ class QueryTokenizer:
     def words(self, text: str) -> NDArray[np.int64]:
         """Return the text's own tokens, without special ones."""
         return np.array(self.core.encode(text, add_special_tokens=False).ids, np.int64)
-
-
-def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:
-    """Return the words of a text that do not end by its last token, given where the tokens are."""
-    end = max((end for _, end in offsets), default=0)
-    return " ".join(word[0] for word in re.finditer(r"\S+", text) if word.end() > end)
 
 
 class TypedWords:

@@ -40,8 +40,8 @@ def augmentation(data: DataConfig, image: ImageEncoderConfig, size: int) -> Augm
     """Return what turns a photo into pixels, uint8 [3, size, size], by torch's generator."""
     steps: list[object] = [partial(square, config=replace(image, size=size))]
     if data.crop < 1:
-        bicubic = transforms.InterpolationMode.BICUBIC
-        steps = [transforms.RandomResizedCrop(size, (data.crop, 1.0), interpolation=bicubic)]
+        between = transforms.InterpolationMode(image.interpolation)
+        steps = [transforms.RandomResizedCrop(size, (data.crop, 1.0), interpolation=between)]
     if data.flip:
         steps.append(transforms.RandomHorizontalFlip())
     if data.randaugment[0]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
-from lexlip.config import ImageEncoderConfig, ModelConfig, TextEncoderConfig, VocabularyConfig
+from lexlip.config import ModelConfig, TextEncoderConfig, VocabularyConfig
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import DataError, ModelError
@@ -194,8 +194,7 @@ def _of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
             f"the CLIP model '{clip.name}' takes photos of {vision.image_size} pixels, and its processor"
             f" makes them {clip.config.image.size}"
         )
-    seen = clip.config.image
-    image = ImageEncoderConfig(TIMM, options, None, seen.size, seen.resize, seen.mean, seen.std)
+    image = replace(clip.config.image, name=TIMM, options=options)
     text = TextEncoderConfig(max_tokens=clip.config.text.max_tokens)
     config = ModelConfig("lexlip", image, text, pooling="end", joint=clip.dimensions)
     architecture = {**sizes.text_config.to_dict(), "model_type": "clip_text_model"}

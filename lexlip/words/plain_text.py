@@ -37,6 +37,12 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold())))
 
 
+def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:
+    """Return the words of a text that do not end by its last token, given where the tokens are."""
+    end = max((end for _, end in offsets), default=0)
+    return " ".join(word[0] for word in re.finditer(r"\S+", text) if word.end() > end)
+
+
 def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
     """Return the words of a text: `letters` (a regular expression of one), with the marks on and beside them.
 

@@ -145,7 +145,7 @@ def test_captions_are_indexed_without_opening_a_photo(here: Run, photos: Path) -
         (["--model", "no/where/at/all"], "no model 'no/where/at/all': "),
         (["--model", "photos/model"], "no model 'photos/model': "),  # there are photos, so it is no hub's
         (["--model", "nobody/clip"], "no model 'nobody/clip': no folder has that name, and the model hub "),
-        (["--model", "bert"], "'bert' holds a model of type 'bert', not a CLIP model"),
+        (["--model", "bert"], "'bert' holds a model of type 'bert', not a CLIP or SigLIP model"),
     ],
 )
 def test_what_cannot_be_indexed(here: Run, options: list[str], says: str) -> None:
@@ -320,7 +320,7 @@ def identity(folder: str) -> str:
 def test_another_model_than_the_index_s(
     here: Run, other_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lexlip.models.model_folder.is_lexlip_on_hub", lambda name: False)
+    monkeypatch.setattr("lexlip.models.model_folder.read_on_hub", lambda name, file: {"model_type": "clip"})
     write_clip(tmp_path / "clip2", seed=1)
     clip, clip2 = (Clip.from_pretrained(name).identity for name in ("clip", "clip2"))
     made = {"mini": identity("packaged/mini"), "dense": identity("dense"), "clip": clip, "bm25": "bm25"}
@@ -333,10 +333,10 @@ def test_another_model_than_the_index_s(
         ("clip", "dense", made["dense"]),
         ("mini", "dense", made["dense"]),
         ("mini", str(other_model), identity(str(other_model))),
-        ("mini", "clip", "a model of transformers"),
+        ("mini", "clip", "a model of another library"),
         ("mini", "bm25", "bm25"),
         ("bm25", "mini", made["mini"]),
-        ("bm25", "openai/clip-vit-base-patch32", "a model of transformers"),
+        ("bm25", "openai/clip-vit-base-patch32", "a model of another library"),
     ):
         if not Path(model + ".ix").exists():
             here("index", "photos", "--model", model, "--index", f"{model}.ix")

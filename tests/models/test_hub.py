@@ -16,6 +16,7 @@ from lexlip.models.model_folder import PACKAGED
 from tests.models.hub_stand_in import COMMIT, HubStandIn
 from tests.test_extras import RUN, hide
 from tests.tiny import tiny_dense, tiny_model
+from tests.tiny_clip import write_clip, write_open_clip, write_sentence_clip, write_siglip
 
 Python = Callable[..., subprocess.CompletedProcess[str]]
 LOAD = """
@@ -55,7 +56,13 @@ def environment(hub: HubStandIn, tmp_path: Path) -> dict[str, str]:
 
 
 def put(hub: HubStandIn, name: str, folder: Path) -> None:
-    hub.repositories[name] = {file.name: file.read_bytes() for file in folder.iterdir()}
+    files = (file for file in folder.rglob("*") if file.is_file())
+    hub.repositories[name] = {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def write_both(folder: Path) -> Path:
+    """As LAION's are: a folder that transformers and open_clip read, here with different weights."""
+    return write_open_clip(write_clip(folder))
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
@@ -100,6 +107,59 @@ def test_the_command_line_takes_a_name_of_the_hub(
     assert said(
         run_python("-m", "lexlip", "doctor", "--verify", "--index", "ix", "--model", "me/tiny", **there)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "write", "kind"),
+    [
+        ("me/siglip", write_siglip, "siglip"),
+        ("me/sentence", write_sentence_clip, "clip"),
+        ("me/open", write_open_clip, "open_clip"),
+        ("hf-hub:me/open", write_open_clip, "open_clip"),
+        ("hf-hub:me/both", write_both, "open_clip"),
+    ],
+)
+def test_a_model_of_another_library_on_the_hub(
+    hub: HubStandIn,
+    run_python: Python,
+    tmp_path: Path,
+    photos: Path,
+    name: str,
+    write: Callable[[Path], Path],
+    kind: str,
+) -> None:
+    """A search uses what indexing fetched, and does not ask the hub: a stranger may have named the model."""
+    there = environment(hub, tmp_path)
+    put(hub, name.removeprefix("hf-hub:"), write(tmp_path / "model"))
+    said(run_python("-m", "lexlip", "index", photos, "--index", "ix", "--model", name, **there))
+    header = json.loads((tmp_path / "ix" / "index.json").read_text())
+    assert (header["model_kind"], header["extra"]["model"]) == (kind, name)
+    before = len(hub.asked)
+    search = ("search", "dogs", "--index", "ix", "--json")
+    assert json.loads(said(run_python("-m", "lexlip", *search, **there)))["hits"]
+    assert len(hub.asked) == before
+    assert json.loads(said(run_python("-m", "lexlip", *search, "--model", name, **there)))["hits"]
+    nowhere = {**there, "HF_HUB_OFFLINE": "1"}
+    assert said(run_python("-m", "lexlip", *search, "--model", name, **nowhere))
+    done = run_python("-m", "lexlip", "index", photos, "--index", "no", "--model", "me/none", **there)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
+@pytest.mark.slow
+def test_what_a_model_on_the_hub_lacks(
+    hub: HubStandIn, run_python: Python, tmp_path: Path, photos: Path
+) -> None:
+    there = environment(hub, tmp_path)
+    hub.repositories["me/card"] = {"README.md": b""}
+    hub.repositories["me/config"] = {"open_clip_config.json": b"{}"}
+    for name, says in (
+        ("me/card", "the hub's 'me/card' has no config.json or open_clip_config.json or modules.json that"),
+        ("me/config", "no model 'me/config': no folder has that name, and the hub says: Failed to download"),
+        ("hf-hub:me/card", "no model 'me/card': no folder has that name, and the hub says: "),
+    ):
+        done = run_python("-m", "lexlip", "index", photos, "--model", name, **there)
+        assert (done.returncode, says in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow

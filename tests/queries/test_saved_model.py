@@ -8,7 +8,7 @@ from safetensors.numpy import load_file
 from lexlip.measure.pool import typed_words
 from lexlip.models.compression import expand
 from lexlip.models.lexlip import LexLIP
-from lexlip.queries.saved_model import SavedWeights, TypedWords, words_after
+from lexlip.queries.saved_model import SavedWeights, TypedWords
 from lexlip.queries.text_queries import TextQueries
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.vocabulary import Vocabulary
@@ -26,13 +26,6 @@ def test_the_tokens_are_those_of_transformers(tmp_path: Path) -> None:
         assert tokenizer.sentence(sentence).tolist() == ids[0].tolist()
     special = set(model.text_encoder.tokenizer.all_special_ids) - {model.text_encoder.tokenizer.mask_token_id}
     assert set(tokenizer.special.tolist()) == special
-
-
-def test_what_is_behind_the_last_token() -> None:
-    assert words_after("two dogs, in the snow", [(0, 0), (0, 3), (4, 8), (0, 0)]) == "dogs, in the snow"
-    assert words_after("two dogs in", [(0, 3), (4, 8)]) == "in"
-    assert words_after("two dogs", [(0, 3), (4, 6)]) == "dogs"  # of which one piece was read
-    assert words_after("two dogs", [(0, 3), (4, 8)]) == ""
 
 
 def test_a_sentence_that_is_too_long(tmp_path: Path) -> None:

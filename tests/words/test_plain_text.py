@@ -2,7 +2,15 @@ import unicodedata
 
 import pytest
 
-from lexlip.words.plain_text import composed, counted, forms_together, readable, whole, words_in
+from lexlip.words.plain_text import (
+    composed,
+    counted,
+    forms_together,
+    readable,
+    whole,
+    words_after,
+    words_in,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +65,10 @@ def test_forms_of_a_word_stand_where_the_first_is(words: list[str], groups: list
 def test_no_word_is_lost() -> None:
     words = ["playing", "player", "plays", "skateboard", "skateboarder", "grass", "grassy", "öl", "", "42"]
     assert sorted(word for group in forms_together(words) for word in group) == sorted(words)
+
+
+def test_what_is_behind_the_last_token() -> None:
+    assert words_after("two dogs, in the snow", [(0, 0), (0, 3), (4, 8), (0, 0)]) == "dogs, in the snow"
+    assert words_after("two dogs in", [(0, 3), (4, 8)]) == "in"
+    assert words_after("two dogs", [(0, 3), (4, 6)]) == "dogs"  # of which one piece was read
+    assert words_after("two dogs", [(0, 3), (4, 8)]) == ""

@@ -18,7 +18,6 @@ from scipy.sparse import csr_matrix, vstack
 from anserini_bridge import IndexHeader, check_file, read_metadata_as
 from lexlip.errors import ModelError
 from lexlip.queries.query_language import Query
-from lexlip.queries.saved_model import words_after
 from lexlip.registry import Metric
 from lexlip.retrieval.first_stage import ReopenedStage, Results
 from lexlip.search.engines.faiss_index import IDS, VECTORS, Ann, FaissIndex
@@ -89,16 +88,7 @@ class DenseStage(ReopenedStage[DenseMetadata, FaissIndex]):
         return self.encoder.encode_text([self.sentence(query)])
 
     def unread(self, query: str | Query) -> str:
-        text, length = self.sentence(query), self.encoder.config.text.max_tokens
-        tokens = self.encoder.tokenizer(
-            text,
-            truncation=True,
-            max_length=length,
-            return_offsets_mapping=True,
-            return_overflowing_tokens=True,
-        )
-        offsets = tokens["offset_mapping"]
-        return words_after(text, offsets[0]) if len(offsets) > 1 else ""
+        return self.encoder.unread(self.sentence(query))
 
     def search(
         self, queries: Sequence[csr_matrix], k: int, allowed: NDArray[np.bool_] | None = None

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata, check_same_vocabulary, read_header
-from lexlip.encoders.hub_access import folder_here
 from lexlip.errors import ModelError, needing_extras
 from lexlip.models.model_folder import (
     check_model,
@@ -17,10 +16,11 @@ from lexlip.models.model_folder import (
     is_packaged,
     kind_of,
     model_folder,
+    name_here,
     read_description,
 )
 from lexlip.queries.text_queries import TextQueries
-from lexlip.registry import BM25, INDEXES, load_class
+from lexlip.registry import BM25, INDEXES, MODELS, load_class
 from lexlip.retrieval.collection import check_stored
 from lexlip.sparse import SENTENCE_TOPK
 
@@ -142,7 +142,7 @@ def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator
         )
     try:
         if not model and is_hub_name(name):  # the index names it, which a stranger may have made
-            name = str(folder_here(name))
+            name = name_here(name)
         identity = _identity_of(name, metadata)
         if identity == metadata.encoder:
             yield name
@@ -164,12 +164,12 @@ def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator
 
 
 def _identity_of(name: str, metadata: IndexHeader) -> str | None:
-    """Return a model's identity without loading it; for a CLIP model only the weights tell."""
+    """Return a model's identity without loading it; of one of another library only the weights tell."""
     kind = kind_of(name)
     if kind == BM25:
         return BM25
-    if kind == "clip":
-        return metadata.encoder if metadata.kind == "dense" else "a model of transformers"
+    if kind in MODELS and not MODELS[kind].trained_here:
+        return metadata.encoder if metadata.kind == "dense" else "a model of another library"
     identity: str | None = read_description(model_folder(name)).get("identity")
     return identity
 
@@ -183,5 +183,5 @@ def _another(index: Path, metadata: IndexHeader, name: str, identity: str | None
 
 
 def _digest(identity: str) -> str:
-    """Return an identity without the name, which for a CLIP model is that of its folder."""
+    """Return an identity without the name, which of a model of another library is that of its folder."""
     return identity.rpartition("@")[2]

@@ -115,7 +115,7 @@ class WithRegions(View):
         except UnreadableImage as error:
             why = error.reason
         except _BROKEN as error:
-            why = str(error)
+            why = " ".join(str(error).split()) or type(error).__name__
         of = "" if place.offset is None else f", image_id {name}"
         raise DataError(f"the regions in {place.file}{of} cannot be used: {why}")
 

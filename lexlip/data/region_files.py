@@ -22,7 +22,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -58,11 +58,11 @@ class Regions(NamedTuple):
         found = 0 if self.classes is None else self.classes.shape[1]
         if wanted.classes not in (0, found):
             raise ValueError(f"a region has {found} classes, and the model takes {wanted.classes}")
-        x1, y1, x2, y2 = (self.boxes / np.float32([self.width, self.height] * 2)).clip(0, 1).T
+        x1, y1, x2, y2 = (self.boxes / np.array([self.width, self.height] * 2)).clip(0, 1).T
         boxes = np.stack([x1, y1, x2, y2, x2 - x1, y2 - y1, (x2 - x1) * (y2 - y1)], axis=1)
         classes = self.classes[:, : wanted.classes] if self.classes is not None else self.features[:, :0]
         whole = np.concatenate([boxes, self.features, classes], axis=1)[: wanted.most]
-        return np.pad(whole, ((0, wanted.most - len(whole)), (0, 0)))
+        return np.pad(whole, ((0, wanted.most - len(whole)), (0, 0))).astype(np.float32)
 
 
 class WithRegions(View):
@@ -89,9 +89,11 @@ class WithRegions(View):
         """Return the name of each photo's regions."""
         rows = {row: str(PurePosixPath(item.id).with_suffix("")) for row, item in enumerate(self.items)}
         found, unclear = _found(self._files.places, rows)
-        rows = {row: _with_number(name) for row, name in rows.items() if row not in found}
-        numbered, unclear_too = _found(self._files.places.keys() - found.values(), rows)
-        if missing := rows.keys() - numbered.keys():
+        others = {row: _with_number(name) for row, name in rows.items() if row not in found}
+        taken = set(found.values())
+        left = [name for name in self._files.places if name not in taken]
+        numbered, unclear_too = _found(left, others)
+        if missing := others.keys() - numbered.keys():
             why = next(iter([*unclear, *unclear_too]), "")
             more = f", as {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DataError(
@@ -120,17 +122,17 @@ class WithRegions(View):
         raise DataError(f"the regions in {place.file}{of} cannot be used: {why}")
 
 
-def _found(names: Iterable[str], paths: Mapping[int, str]) -> tuple[dict[int, str], list[str]]:
+def _found(names: Collection[str], paths: Mapping[int, str]) -> tuple[dict[int, str], list[str]]:
     """Return the names of photos that have them, by row, and why others are unclear."""
-    names = list(names)
     photos = NamedPhotos[int](names)
     for row, path in paths.items():
         photos.add(path, row)
-    found, unclear = {}, []
+    found: dict[int, str] = {}
+    unclear: list[str] = []
     for name in names:
-        row, why = photos.find(name)
-        if row is not None:
-            found[row] = name
+        photo, why = photos.find(name)
+        if photo is not None:
+            found[photo] = name
         elif why:
             unclear.append(f"{name}: {why}")
     return found, unclear
@@ -217,11 +219,11 @@ def _checked(arrays: Mapping[str, Any]) -> Regions:
         raise ValueError(f"a box has {boxes.shape[1]} numbers, not 4: x1, y1, x2, y2")
     if min(width, height) <= 0:
         raise ValueError(f"the picture is {width:g} x {height:g} pixels")
-    outside = (boxes < -1) | (boxes > np.float32([width, height] * 2) + 1)  # detectors round
+    outside = (boxes < -1) | (boxes > np.array([width, height] * 2) + 1)  # detectors round
     flat = boxes[:, :2] >= boxes[:, 2:]
     for wrong, why in ((outside, f"not in the picture of {width:g} x {height:g} pixels"), (flat, "empty")):
         if wrong.any():
-            first = int(wrong.any(axis=1).argmax())
+            first = int(np.flatnonzero(wrong.any(axis=1))[0])
             raise ValueError(f"box {first}, {', '.join(f'{side:g}' for side in boxes[first])}, is {why}")
     if classes is not None:
         sums = classes.sum(axis=1, keepdims=True)

@@ -99,11 +99,10 @@ class DualEncoder(nn.Module):
         self.vocabulary = vocabulary if self.can.words else None
         self.text_encoder = TextEncoder(config.text, tokenizer, architecture)
         width = self.text_encoder.width
-        self.image_encoder: ImageEncoder | RegionEncoder
-        if config.image.regions is not None:
-            self.image_encoder = RegionEncoder(config.image, width)
-        else:
+        if config.image.regions is None:
             self.image_encoder = ImageEncoder(config.image, width, load_weights=architecture is None)
+        else:  # which offers the same
+            self.image_encoder = RegionEncoder(config.image, width)  # type: ignore[assignment]
         self.make_heads(pretrained=config.text.name if architecture is None else None)
 
     def make_heads(self, pretrained: str | None) -> None:

@@ -290,7 +290,7 @@ def masked_patches(part: Part) -> Tensor:
         states, blank, targets = encoder.masked_pixels(photos.pixels, share)
     else:
         states, blank, targets = encoder.masked_tokens(method.image_tokens(photos), share)
-    distance = regression
+    distance: Callable[[Tensor, Tensor], Tensor] = regression
     if method.objective.smrm_loss == "kl":
         distance = class_divergence
         with torch.no_grad():

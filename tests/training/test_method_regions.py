@@ -66,9 +66,7 @@ def test_gradients_reach_both_encoders() -> None:
 
 def test_what_does_not_go_with_regions_is_refused() -> None:
     objective = ObjectiveConfig(flops_image=0, flops_text=0, smrm=1, smrm_loss="kl")
-    with pytest.raises(
-        ConfigError, match="objective.smrm_loss=kl predicts a detector's classes: say how many"
-    ):
+    with pytest.raises(ConfigError, match="predicts a detector's classes: say how many"):
         Config(model=region_model(classes=0), objective=objective)
     Config(model=region_model(), objective=objective)
     for data in (
@@ -80,5 +78,5 @@ def test_what_does_not_go_with_regions_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match="takes what a detector found, which is not augmented"):
             Config(model=region_model(), objective=replace(objective, smrm=0), data=DataConfig(**data))
-    with pytest.raises(ConfigError, match="is for models without words, and model.kind=lexlip has them"):
+    with pytest.raises(ConfigError, match="for models without words"):
         ModelConfig(kind="lexlip", image=region_model().image, text=TINY.text)

@@ -67,6 +67,7 @@ class SourceConfig:
 
     path: str  # a folder, tars, a Karpathy JSON, a table, or scenes:COUNT:SEED
     images: str | None = None  # where the photos are, if the path is a list of them
+    regions: str | None = None  # a detector's regions in these photos: a folder of .npz, or bottom-up's .tsv
     split: str | None = None  # of a Karpathy JSON or a table
     captions: tuple[str, ...] = ()  # tables with further captions of these photos, such as translations
     # tables with texts that name what is in them, such as tags: objective.anchor_words learns their words too
@@ -117,17 +118,43 @@ class DataConfig:
         _check_not_negative("data.", self, "workers", most=1000)
 
 
+REGIONS = "regions"
+"""The name of the image encoder that takes what an object detector found."""
+
+BOX = 7
+"""How many numbers say where a region is: x1, y1, x2, y2, width, height, area, in shares of the picture."""
+
+
+@dataclass(frozen=True)
+class RegionsConfig:
+    """What is read of the regions that an object detector found; the `options` of an encoder of regions."""
+
+    features: int = 2048  # numbers that describe a region
+    classes: int = 0  # of the detector, for objective.smrm_loss=kl; 0: they are not read
+    most: int = 100  # regions of a photo; those after them are left out
+
+    def __post_init__(self) -> None:
+        _check_positive("model.image.options.", self, "features", "most", most=10**6)
+        _check_not_negative("model.image.options.", self, "classes", most=10**6)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a region has, with those that say where it is."""
+        return BOX + self.features + self.classes
+
+
 @dataclass(frozen=True)
 class ImageEncoderConfig:
-    name: str = "vit_tiny_patch16_224"  # any timm model
-    options: dict[str, Any] = field(default_factory=dict)  # further arguments of timm.create_model
+    name: str = "vit_tiny_patch16_224"  # any timm model, or "regions": see lexlip.data.region_files
+    # further arguments of timm.create_model; of regions those of RegionsConfig
+    options: dict[str, Any] = field(default_factory=dict)
     weights: str | None = None  # None: random; "pretrained": timm's own; else a .safetensors file
     size: int = 224  # pixels along a side of the square input
     resize: Literal["squash", "crop"] = "crop"  # squash keeps everything, crop cuts the longer side
     mean: tuple[float, float, float] = (0.5, 0.5, 0.5)
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
     mirror: bool = False  # a photo's vector is the mean of its own and of its mirror image's
-    layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders
+    layers: int = 0  # fresh Transformer layers over the tokens, for convolutional encoders and regions
     interpolation: Literal["bicubic", "bilinear"] = "bicubic"  # between pixels, when a photo is resized
 
     def __post_init__(self) -> None:
@@ -135,6 +162,25 @@ class ImageEncoderConfig:
         _check_positive("model.image.", self, "std")
         _check_size("model.image.", self, "mean", "options")
         _check_not_negative("model.image.", self, "layers", most=1000)
+        if self.regions is not None and (self.weights is not None or self.mirror):
+            raise ConfigError(
+                "model.image.name=regions starts at random, and sees no mirror images: leave"
+                " model.image.weights out, and set model.image.mirror=false"
+            )
+
+    @property
+    def regions(self) -> RegionsConfig | None:
+        """What is read of a detector's regions; None for an encoder of pixels."""
+        if self.name != REGIONS:
+            return None
+        known = [key.name for key in fields(RegionsConfig)]
+        for key, value in self.options.items():
+            if key not in known or type(value) is not int:
+                raise ConfigError(
+                    f"model.image.options has {key}: {shown(value)}, and regions have whole numbers of"
+                    f" {', '.join(known)}"
+                )
+        return RegionsConfig(**self.options)
 
 
 @dataclass(frozen=True)
@@ -192,6 +238,11 @@ class ModelConfig:
             raise ConfigError(
                 f"model.metric is {self.metric!r}, and model.kind={self.kind} is always compared by the"
                 f" {kind.metric}; leave it out"
+            )
+        if self.image.regions is not None and kind.words:
+            raise ConfigError(
+                f"model.image.name=regions is for models without words, and model.kind={self.kind} has them;"
+                " take lightningdot, dense, be, ce, joint or vldeformer"
             )
         _check_not_negative("model.", self, "companions", "joint")
         if self.pooling == "end" and MODELS[self.kind].photo_tokens:
@@ -264,7 +315,8 @@ class ObjectiveConfig:
     mask_patches: float = 0.15  # share of a photo's tokens that is masked
     fused: bool = True  # false: vmlm and smrm without the other side's vector
     # what smrm predicts of a masked patch. mse: its pixels, or its token below fresh layers; kl: its unmasked
-    # token's softmax over channels, which replaces the classes of the paper's object detector
+    # token's softmax over channels, which replaces the classes of the paper's object detector. Of a masked
+    # region: mse its features (MRFR), kl its classes (MRC-kl), as in the paper
     smrm_loss: Literal["mse", "kl"] = "mse"
 
     def __post_init__(self) -> None:
@@ -461,6 +513,7 @@ class Config:
                 "data.views keeps no pixels that objective.smrm could mask: set model.image.layers=2 for"
                 " further layers, whose tokens are masked, or data.views=0"
             )
+        self._check_regions()
         kind = MODELS[self.model.kind]
         if self.model.joint and (self.init is None or self.objective.masks):
             raise ConfigError(
@@ -493,6 +546,21 @@ class Config:
     def sizes(self) -> tuple[int, ...]:
         """Pixels along a side of photos; one is drawn for each step."""
         return self.data.sizes or (self.model.image.size,)
+
+    def _check_regions(self) -> None:
+        regions, data = self.model.image.regions, self.data
+        if regions is None:
+            return
+        if data.crop < 1 or data.flip or data.randaugment[0] or data.sizes or data.views:
+            raise ConfigError(
+                "model.image.name=regions takes what a detector found, which is not augmented: leave"
+                " data.crop, flip, randaugment, sizes and views out, or set randaugment=[0,0]"
+            )
+        if self.objective.smrm and self.objective.smrm_loss == "kl" and not regions.classes:
+            raise ConfigError(
+                "objective.smrm_loss=kl predicts a detector's classes: say how many there are, in"
+                " model.image.options={classes: 1600}, or set objective.smrm_loss=mse"
+            )
 
     def _check_objective(self) -> None:
         kind = MODELS[self.model.kind]

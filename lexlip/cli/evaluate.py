@@ -45,6 +45,7 @@ FIGURES = {
 @options.second_stage_options("MODEL", "A second first stage")
 @click.option("--run-files", metavar="DIR", help="Also write the first 100 hits and the qrels for trec_eval.")
 @options.language_option
+@options.regions_option
 @options.reading_options
 @click.pass_context
 def evaluate(
@@ -59,6 +60,7 @@ def evaluate(
     hybrid: Hybrid,
     hybrid_weight: float,
     run_files: str | None,
+    regions: str | None,
     images: str | None,
     split: str | None,
     workers: int,
@@ -86,10 +88,12 @@ def evaluate(
     options.check_second_stage(context)
     if model != BM25:
         options.refuse(context, ["language"], "is for bm25")
-    photos = open_captioned(source, images, split)
+    from lexlip.models.load import check_first_stage, check_regions, load_reranker
+
+    check_regions(regions, [model, *filter(None, [also, rerank])])
+    photos = open_captioned(source, images, split, regions)
 
     from lexlip.measure.trec import DEPTH, check_run_folder, write_run_files
-    from lexlip.models.load import check_first_stage, load_reranker
     from lexlip.models.model_folder import kind_of
 
     progress = not as_json
@@ -197,19 +201,20 @@ def _all_pairs(model: str, photos: Source, workers: int, device: str, progress: 
     return evaluate_pairs(encoder, embed_pool(encoder, photos, workers, progress), progress), encoder.name
 
 
-def open_captioned(source: str, images: str | None, split: str | None) -> Source:
+def open_captioned(source: str, images: str | None, split: str | None, regions: str | None = None) -> Source:
     """Open photos to measure with, as `open_source` does, before the work starts.
 
     Raises:
         DataError: there are no photos, or none has a caption.
     """
     from lexlip.data import open_source
+    from lexlip.data.region_files import WithRegions
     from lexlip.data.source import no_captions
 
     photos = open_source(source, images, split)
     if not any(item.captions for item in photos.items):
         raise no_captions(source)
-    return photos
+    return photos if regions is None else WithRegions(photos, regions)
 
 
 def show(report: Report, how: str) -> None:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 SHOWN = 10  # skipped files named on the screen
 OF_WORDS = ("topk", "quantization", "pseudo_documents", "text")  # options for models of words
-OF_NEW_INDEXES = ("ann", "language", "pseudo_documents")
-NOT_OF_TARS = ("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text")
+OF_NEW_INDEXES = ("ann", "language", "pseudo_documents", "regions")
+NOT_OF_TARS = (
+    *("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text", "regions"),
+)
 
 
 @click.command()
@@ -76,6 +78,7 @@ NOT_OF_TARS = ("ann", "exclude", "include", "pseudo_documents", "language", "ima
     " cluster that it belongs to, HOST:PORT another one's head.",
 )
 @options.language_option
+@options.regions_option
 @options.reading_options
 @click.pass_context
 def index(
@@ -164,7 +167,7 @@ def _check_options(context: click.Context, kind: str) -> None:
     if kind != BM25:
         options.refuse(context, ["language"], "is for bm25")
     if context.params["update"]:
-        options.refuse(context, ["ann"], "is for a new index, not for --update")
+        options.refuse(context, ["ann", "regions"], "is for a new index, not for --update")
     elif kind == BM25:
         unused = [*OF_WORDS, "ann", "device"]
         options.refuse(context, unused, "is for models, and bm25 takes captions as they are")

@@ -119,6 +119,12 @@ images_option = click.option(
     "--images", metavar="DIR", help="Folder or tars with the photos of a table or a Karpathy JSON."
 )
 split_option = click.option("--split", metavar="NAME", help="Split of a Karpathy JSON or a table.")
+regions_option = click.option(
+    "--regions",
+    metavar="DIR|FILE",
+    help="What a detector found in the photos, for models that take that: a folder of .npz, or bottom-up"
+    " attention's .tsv.",
+)
 reading_options = together(images_option, split_option, workers_option, device_option, json_option)
 patterns_options = together(
     click.option(

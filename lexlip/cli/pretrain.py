@@ -94,7 +94,8 @@ def _evaluate_line(source: SourceConfig, kind: str, model: str) -> str:
     from lexlip.registry import MODELS
 
     line = ["lexlip", "evaluate", source.path, "--model", model]
-    for option, value in (("--images", source.images), ("--split", source.split)):
+    given = {"--images": source.images, "--split": source.split, "--regions": source.regions}
+    for option, value in given.items():
         line += [option, value] if value is not None else []
     if MODELS[kind].vectors and not MODELS[kind].words:
         line += ["--engine", "exact"]  # others search dense vectors with Faiss

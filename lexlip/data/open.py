@@ -15,6 +15,7 @@ from lexlip.data.captions import read_splits, read_table
 from lexlip.data.files import path_of, reason_of
 from lexlip.data.folder import FolderSource, Listing, Matches, same_photos, walk, why_left_out
 from lexlip.data.images import ENDINGS, SUFFIXES
+from lexlip.data.region_files import WithRegions
 from lexlip.data.scenes import Scenes
 from lexlip.data.source import Concat, Given, Skipped, Source, Subset
 from lexlip.data.tar_shards import WebDatasetSource, match_tars
@@ -31,7 +32,8 @@ def open_sources(configs: Sequence[SourceConfig]) -> Source:
     for config in configs:
         source = open_source(config.path, config.images, config.split)
         further = config.captions or config.words
-        sources.append(FurtherTexts(source, config.captions, config.words) if further else source)
+        source = FurtherTexts(source, config.captions, config.words) if further else source
+        sources.append(source if config.regions is None else WithRegions(source, config.regions))
     return sources[0] if len(sources) == 1 else Concat(sources)
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import PurePath
-from typing import NamedTuple, Protocol, overload
+from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from lexlip.data.extra_kinds import lacks_package
@@ -32,6 +33,9 @@ from lexlip.data.files import (
 )
 from lexlip.data.images import decode
 from lexlip.errors import DataError, UnreadableImage
+
+if TYPE_CHECKING:
+    from lexlip.config import RegionsConfig
 
 LEFT = {
     "beside": "beside photos",
@@ -162,6 +166,13 @@ class Source(ABC):
         with self._naming(index):
             self._check_package(index)
             return decode(self.read(index), size)
+
+    def regions(self, index: int, wanted: RegionsConfig) -> NDArray[np.float32]:
+        """Return what a detector found in a photo, see `lexlip.data.region_files.WithRegions`; DataError."""
+        raise DataError(
+            f"the model takes a detector's regions, and it is not said where those of {self.name} are: give"
+            " --regions, or in a config regions beside the path of the photos"
+        )
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         with self._naming(index):
@@ -324,6 +335,10 @@ class View(Source):
     def same(self, index: int) -> Sequence[str]:
         source, index = self.origin(index)
         return source.same(index)
+
+    def regions(self, index: int, wanted: RegionsConfig) -> NDArray[np.float32]:
+        source, index = self.origin(index)
+        return source.regions(index, wanted)
 
     def photo(self, index: int, size: int | None = None) -> tuple[Image.Image, Facts]:
         source, index = self.origin(index)

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from lexlip.errors import DataError
+
 if TYPE_CHECKING:
     from lexlip.config import ImageEncoderConfig
 
@@ -106,5 +108,7 @@ def seen_part(size: tuple[int, int], config: ImageEncoderConfig) -> tuple[float,
 
 
 def pixel_array(photo: Image.Image, config: ImageEncoderConfig) -> NDArray[np.uint8]:
-    """Return a photo in RGB as the encoder takes it: uint8 [3, size, size]."""
+    """Return a photo in RGB as the encoder takes it: uint8 [3, size, size]; DataError: it takes none."""
+    if config.regions is not None:
+        raise DataError("the model takes the regions that a detector found in a photo, and not the picture")
     return np.array(square(photo, config)).transpose(2, 0, 1)

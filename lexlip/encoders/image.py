@@ -40,8 +40,11 @@ def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: Image
     """Return photos as the encoder takes them: uint8 [B, 3, size, size].
 
     They are pictures of any size and mode, or a single one, which are shown upright and on white as files are
-    when they are indexed; or uint8 [B, 3, H, W], which is taken as it is. DataError: they are something else.
+    when they are indexed; or uint8 [B, 3, H, W], taken as it is, as regions [B, N, …] are. DataError:
+    they are something else.
     """
+    if config.regions is not None and isinstance(photos, Tensor) and photos.ndim == 3:
+        return photos
     if isinstance(photos, Tensor):
         if photos.dtype == torch.uint8 and photos.ndim == 4 and photos.shape[1] == 3:
             return photos
@@ -232,6 +235,15 @@ class ImageEncoder(nn.Module):
         return states
 
     # ---- masked patches ----
+
+    @property
+    def chances_width(self) -> int:
+        """Into how many classes `chances` divides a token."""
+        return int(self.token_shape[1])
+
+    def chances(self, tokens: Tensor) -> Tensor:
+        """Return the softmax of tokens [B, P, C] over their channels."""
+        return tokens.float().softmax(dim=2)
 
     @property
     def patch_width(self) -> int:

@@ -37,6 +37,7 @@ def index(
     language: str = "en",
     images: str | Path | None = None,
     split: str | None = None,
+    regions: str | Path | None = None,
     exclude: str | Sequence[str] = (),
     include: str | Sequence[str] = (),
     pseudo_documents: str | Path | None = None,
@@ -69,6 +70,7 @@ def index(
         ann: how the vectors of a dense model are searched: "flat", exactly, or "hnsw", in a graph.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
         images, split: for tables and split files, see `lexlip.data.open_source`.
+        regions: for models that take what a detector found in the photos, see `lexlip.data.region_files`.
         exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
         include: hidden files, and folders of thumbnails and deleted files, to take all the same.
         workers: threads that decode photos.
@@ -102,6 +104,7 @@ def index(
     from lexlip.indexing.reading import check_reader, with_text
     from lexlip.indexing.update import is_made_so
     from lexlip.machine.output_files import check_output
+    from lexlip.models.load import check_regions, load_model
     from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name
 
     kind = kind_of(model)
@@ -109,6 +112,7 @@ def index(
     if text and not words:
         raise ConfigError(f"the text in photos is for models of words, and '{model}' is none: leave text out")
     check_reader(text)
+    check_regions(regions, [model])
     if words or kind == BM25:
         find_java(), find_anserini() if kind == BM25 else find_jar()  # fail before the work
     with writing_index(index):
@@ -137,10 +141,12 @@ def index(
 
         return index_captions(photos, listed, index, language)
 
-    from lexlip.models.load import load_model
+    from lexlip.data.region_files import WithRegions
     from lexlip.models.model_folder import check_model
     from lexlip.queries.photo_encoder import open_encoder
 
+    if regions is not None:
+        photos = WithRegions(photos, str(regions))
     check_model(model)
     keep_checkpoint(model)
     encoder: Any = open_encoder(model, device) if words else load_model(model, device).fold_batch_norms()

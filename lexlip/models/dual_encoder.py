@@ -25,6 +25,7 @@ from lexlip.config import ModelConfig
 from lexlip.config_files import from_dict, to_dict
 from lexlip.encoders.image import ImageEncoder, fold_batch_norms, to_batch
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead
+from lexlip.encoders.regions import RegionEncoder
 from lexlip.encoders.text import TextEncoder, read_tokenizer, unread_words
 from lexlip.errors import ConfigError, ModelError
 from lexlip.machine.device import copied, encoding
@@ -97,9 +98,11 @@ class DualEncoder(nn.Module):
         self.config, self.name, self.identity = config, name, f"{name}@unsaved"
         self.vocabulary = vocabulary if self.can.words else None
         self.text_encoder = TextEncoder(config.text, tokenizer, architecture)
-        self.image_encoder = ImageEncoder(
-            config.image, self.text_encoder.width, load_weights=architecture is None
-        )
+        width = self.text_encoder.width
+        if config.image.regions is None:
+            self.image_encoder = ImageEncoder(config.image, width, load_weights=architecture is None)
+        else:  # which offers the same
+            self.image_encoder = RegionEncoder(config.image, width)  # type: ignore[assignment]
         self.make_heads(pretrained=config.text.name if architecture is None else None)
 
     def make_heads(self, pretrained: str | None) -> None:
@@ -128,7 +131,19 @@ class DualEncoder(nn.Module):
     def pooled_image(self, states: Tensor) -> Tensor:
         """Return the one state [B, D_image] that stands for a photo, of states [B, P, D_image]."""
         first = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
-        return states[:, 0] if first else states.mean(dim=1)
+        return states[:, 0] if first else self.mean_of_photo(states, states)
+
+    def real_tokens(self, states: Tensor) -> Tensor:
+        """Return which tokens of states [B, P, D] are a photo's, bool [B, P]: it may have few regions."""
+        if self.config.image.regions is not None:
+            return (states != 0).any(dim=2)
+        return torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
+
+    def mean_of_photo(self, states: Tensor, given: Tensor) -> Tensor:
+        """Return the mean state [B, D] over a photo's tokens, of states [B, P, D] of `given` [B, P, D]."""
+        if self.config.image.regions is not None:
+            return mean_of_tokens(states, self.real_tokens(given))
+        return states.mean(dim=1)
 
     def pooled_text(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the one state [T, D] that stands for a text, of states [T, L, D] with mask bool [T, L]."""
@@ -179,9 +194,7 @@ class DualEncoder(nn.Module):
 
     def fold_batch_norms(self) -> Self:
         """Make encoding photos faster; the model can then be neither trained nor saved."""
-        size = self.config.image.size
-        pixels = torch.zeros(1, 3, size, size, dtype=torch.uint8, device=self.device)
-        fold_batch_norms(self.image_encoder, pixels)
+        fold_batch_norms(self.image_encoder, self.image_encoder.blank())
         return self
 
     def compile_encoders(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lexlip.errors import ModelError
+from lexlip.config import REGIONS
+from lexlip.errors import ConfigError, ModelError
 from lexlip.models.model_folder import is_hub_name, kind_of, model_folder, read_description
 from lexlip.registry import BM25, MODELS, load_class
 
@@ -104,6 +106,24 @@ def check_reranker(name: str | Path) -> None:
     if not compares_pairs(name):
         pairs = " or ".join(kind for kind, model in MODELS.items() if model.pairs)
         raise ModelError(f"{name} is a first stage and cannot rerank; reranking needs a {pairs} model")
+
+
+def check_regions(regions: str | Path | None, models: Sequence[str | Path]) -> None:
+    """Raise ConfigError if regions are given to models that all take pictures, or are lacking."""
+    taking = [model for model in models if _takes_regions(model)]
+    if regions is None and taking:
+        raise ConfigError(
+            f"'{taking[0]}' takes what a detector found in the photos: say where that is, by --regions"
+        )
+    if regions is not None and not taking:
+        raise ConfigError(f"'{models[0]}' takes pictures, not a detector's regions: leave --regions out")
+
+
+def _takes_regions(name: str | Path) -> bool:
+    if kind_of(name) not in MODELS or not MODELS[kind_of(name)].trained_here:
+        return False
+    description = read_description(model_folder(name))
+    return bool(description.get("model", {}).get("image", {}).get("name") == REGIONS)
 
 
 def compares_pairs(name: str | Path) -> bool:

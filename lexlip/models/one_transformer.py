@@ -42,11 +42,15 @@ class OneTransformer(DualEncoder):
 
     def embed_image(self, states: Tensor) -> Tensor:
         """Return a photo's input to the Transformer, [B, P, D], from image encoder states [B, P, D_image]."""
-        position = resample_positions(self.image_position, states.shape[1], self.image_encoder.prefix_tokens)
-        projected = self.image_projection(states) + position
+        projected = self.image_projection(states)
+        if len(self.image_position):
+            prefix = self.image_encoder.prefix_tokens
+            projected = projected + resample_positions(self.image_position, states.shape[1], prefix)
         if self.config.framed_photos:
             projected = projected + self.text_encoder.segment_embeddings[1]
         embedded: Tensor = self.image_norm(projected)
+        if self.config.image.regions is not None:
+            embedded = embedded.masked_fill(~self.real_tokens(states)[:, :, None], 0)
         return embedded
 
     def _special(self, number: int, like: Tensor) -> Tensor:
@@ -60,9 +64,9 @@ class OneTransformer(DualEncoder):
         embedded = self.embed_image(states)
         if self.config.framed_photos:
             embedded = torch.cat([self._special(0, embedded), embedded, self._special(1, embedded)], dim=1)
-        whole = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
-        states = self.text_encoder.layers(embedded, whole)
-        return (states[:, 0] if self.config.pooling == "cls" else states.mean(dim=1)).float()
+        states = self.text_encoder.layers(embedded, self.real_tokens(embedded))
+        pooled = states[:, 0] if self.config.pooling == "cls" else self.mean_of_photo(states, embedded)
+        return pooled.float()
 
     def pool_text(self, states: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         return (states[:, 0] if self.config.pooling == "cls" else mean_of_tokens(states, mask)).float()
@@ -70,7 +74,7 @@ class OneTransformer(DualEncoder):
     def pair_logits(self, embedded: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         if self.config.framed_photos:
             embedded = torch.cat([embedded, self._special(1, embedded)], dim=1)
-        photo = torch.ones(embedded.shape[:2], dtype=torch.bool, device=mask.device)
+        photo = self.real_tokens(embedded)
         both = torch.cat([self.text_encoder.embed(ids).to(embedded.dtype), embedded], dim=1)
         states = self.text_encoder.layers(both, torch.cat([mask, photo], dim=1))
         logits = self.classifier(self.dropout(states[:, 0])).float()

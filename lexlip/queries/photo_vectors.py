@@ -25,6 +25,7 @@ from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_encoder import PhotoEncoder
 
 if TYPE_CHECKING:
+    from PIL import Image
     from torch import Tensor
 
 Progress = Callable[[int, int], None]
@@ -32,7 +33,7 @@ Progress = Callable[[int, int], None]
 AHEAD = 2  # batches that are decoded while another is encoded
 
 Given = TypeVar("Given")
-_Photo = tuple[NDArray[np.uint8], Facts | None]
+_Photo = tuple[NDArray[Any], Facts | None]  # uint8 [3, S, S], or regions float32 [N, …]
 
 
 class _Failed(NamedTuple):
@@ -89,13 +90,13 @@ class PhotoPixels:
         return [self._facts.pop(id) for id in ids]
 
     def pixels(self) -> Iterator[tuple[list[str], Tensor]]:
-        """Yield ids and uint8 [n, 3, size, size], in the source's order without unreadable photos."""
+        """Yield ids and uint8 [n, 3, size, size], or regions float32 [n, N, …], without unreadable photos."""
         import torch
 
         for ids, pixels in self.arrays():
             yield ids, torch.from_numpy(pixels)
 
-    def arrays(self) -> Iterator[tuple[list[str], NDArray[np.uint8]]]:
+    def arrays(self) -> Iterator[tuple[list[str], NDArray[Any]]]:
         """Yield the same as arrays of numpy."""
         keep_freed_memory()
         self.skipped, self.away, self.unreadable = [], set(), {}
@@ -142,17 +143,23 @@ class PhotoPixels:
             self.unreadable[id] = Unreadable(failed.state.size, failed.state.written, failed.why.reason)
 
     def _decode(self, index: int) -> _Photo | _Failed:
-        """Return a photo's pixels, uint8 [3, size, size], and its facts, or why it cannot be read."""
+        """Return a photo as the encoder takes it, and its facts, or why it cannot be read."""
         of_file = None
         try:
             if self._facts is None:
-                return pixel_array(self.source.image(index, self.config.size), self.config), None
+                return self._array(index, lambda: self.source.image(index, self.config.size)), None
             of_file = state_of(self.source.file(index))  # before the file is read: it may change meanwhile
             state = self.source.state(index)
             image, facts = self.source.photo(index, self.config.size)
-            return pixel_array(image, self.config), replace(facts, state=state)
+            return self._array(index, lambda: image), replace(facts, state=state)
         except UnreadableImage as error:
             return _Failed(error, of_file, not os.path.lexists(self.source.file(index)))
+
+    def _array(self, index: int, picture: Callable[[], Image.Image]) -> NDArray[Any]:
+        """Return a photo as the encoder takes it: its picture, or the regions that a detector found."""
+        if self.config.regions is not None:
+            return self.source.regions(index, self.config.regions)
+        return pixel_array(picture(), self.config)
 
     def none_read(self) -> DataError:
         """Return the error to raise if no photo could be read."""

@@ -61,7 +61,7 @@ class Sample(NamedTuple):
     """A photo for training, given by pixels or by what the frozen part of an image body makes of a view."""
 
     key: Key
-    pixels: Tensor | None  # uint8 [3, S, S]
+    pixels: Tensor | None  # uint8 [3, S, S], or regions float32 [N, …]
     begun: Tensor | None  # float16, see `FrozenViews`
     drawn: list[int]  # which of its captions were drawn
     captions: tuple[str, ...]  # all of them
@@ -100,6 +100,7 @@ class AugmentedPhotos(Dataset):
     ) -> None:
         self.source, self.seed, self.views = source, seed, views
         self.captions_per_image = data.captions_per_image
+        self.regions = image.regions
         self.augment = {size: augmentation(data, image, size) for size in {image.size, *data.sizes}}
 
     def __getitem__(self, key: Key) -> Sample | str:
@@ -117,7 +118,12 @@ class AugmentedPhotos(Dataset):
         return pixels if isinstance(pixels, str) else Sample(key, pixels, None, drawn, captions, item.words)
 
     def pixels(self, photo: int, size: int, seed: int) -> Tensor | str:
-        """Return a photo, augmented as `seed` draws, uint8 [3, size, size], or why it cannot be read."""
+        """Return a photo, augmented as `seed` draws, uint8 [3, size, size], or why it cannot be read.
+
+        Of a model of regions it is those that a detector found, float32 [N, …], as they are.
+        """
+        if self.regions is not None:
+            return torch.from_numpy(self.source.regions(photo, self.regions))
         try:
             picture = self.source.image(photo, size)
         except UnreadableImage as error:

@@ -39,7 +39,7 @@ class PhotoBatch:
     """B photos, given by pixels or by what the frozen part of an image body made of them (`FrozenViews`)."""
 
     indices: Tensor  # int64 [B], in the source
-    pixels: Tensor | None = None  # uint8 [B, 3, S, S]
+    pixels: Tensor | None = None  # uint8 [B, 3, S, S], or regions float32 [B, N, …]
     begun: Tensor | None = None  # float16 [B, …]
 
     def __len__(self) -> int:

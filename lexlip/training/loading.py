@@ -137,6 +137,9 @@ def _watched(loader: Iterable[Batch]) -> Iterator[Batch]:
     """Yield the batches of a loader; turn what goes wrong in its processes into a DataError."""
     try:
         yield from loader
+    except DataError as error:  # of a worker it comes with its traceback, and the sentence at the end
+        *_, sentence = str(error).strip().split(f"{DataError.__name__}: ")
+        raise DataError(sentence) from error
     except RuntimeError as error:
         if "timed out" in str(error):
             raise DataError(

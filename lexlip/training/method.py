@@ -35,9 +35,11 @@ from torch import Tensor, nn
 
 from lexlip.config import ObjectiveConfig
 from lexlip.encoders.chunked_logits import masked_cross_entropy
+from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, WordPieces
 from lexlip.models.dual_encoder import DualEncoder, by_length
 from lexlip.objectives.losses import Keys
+from lexlip.objectives.masked_regions import class_divergence, regression
 from lexlip.training.batches import NOT_MASKED, Batch, PhotoBatch, Tokens
 from lexlip.training.hard_negatives import mix_tokens
 from lexlip.training.momentum import KeyQueue, follow
@@ -88,8 +90,8 @@ class Method(nn.Module):
             states = model.image_encoder.width
             if objective.fused:
                 self.patch_query = nn.Identity() if width == states else nn.Linear(width, states)
-            channels = model.image_encoder.token_shape[1]
-            targets = channels if objective.smrm_loss == "kl" else model.image_encoder.patch_width
+            encoder = model.image_encoder
+            targets = encoder.chances_width if objective.smrm_loss == "kl" else encoder.patch_width
             layers = nn.Linear(states, states), nn.GELU(), nn.LayerNorm(states), nn.Linear(states, targets)
             self.patch_head = nn.Sequential(*layers)
         if objective.queue:
@@ -276,27 +278,30 @@ def decoded_from_text(part: Part) -> Tensor:
 
 
 def masked_patches(part: Part) -> Tensor:
-    """LightningDOT's SMRM: masked patches from states plus the caption's vector; a mean a photo, summed."""
+    """LightningDOT's SMRM: masked patches or regions from states plus the caption's vector, z_0.
+
+    For each caption the mean over its photo's masked tokens m of a distance of f(h_m + z_0), see
+    `lexlip.objectives.masked_regions`; summed over captions.
+    """
     method, photos, owners = part.method, part.batch.photos, part.batch.owners
     encoder, share = method.model.image_encoder, method.objective.mask_patches
-    if encoder.layers is None:
+    if isinstance(encoder, ImageEncoder) and encoder.layers is None:
         assert photos.pixels is not None
         states, blank, targets = encoder.masked_pixels(photos.pixels, share)
     else:
         states, blank, targets = encoder.masked_tokens(method.image_tokens(photos), share)
-    by_divergence = method.objective.smrm_loss == "kl"
-    if by_divergence:
+    distance: Callable[[Tensor, Tensor], Tensor] = regression
+    if method.objective.smrm_loss == "kl":
+        distance = class_divergence
         with torch.no_grad():
-            targets = method.image_tokens(photos).float()[blank]
-    number = len(targets) // len(states)
-    hidden = states[blank].view(len(states), number, -1)[owners]
+            targets = encoder.chances(method.image_tokens(photos))[blank]
+    photo_of = blank.nonzero()[:, 0]
+    captions, tokens = (owners[:, None] == photo_of).nonzero(as_tuple=True)
+    hidden = states[blank][tokens]
     if method.objective.fused:
-        hidden = hidden + method.patch_query(part.raw["text"])[:, None]  # [T, 1, D]
-    predicted, expected = method.patch_head(hidden).float(), targets.view(len(states), number, -1)[owners]
-    if by_divergence:
-        kl = F.kl_div(predicted.log_softmax(dim=2), expected.softmax(dim=2), reduction="none")
-        return kl.sum(dim=2).mean(dim=1).sum()
-    return (predicted - expected).square().mean(dim=(1, 2)).sum()
+        hidden = hidden + method.patch_query(part.raw["text"])[captions]
+    distances = distance(method.patch_head(hidden).float(), targets[tokens])
+    return (distances / blank.sum(dim=1)[photo_of[tokens]]).sum()
 
 
 def matched_pairs(part: Part) -> Tensor:

@@ -74,9 +74,12 @@ class RunPlan:
             count = -(-self.steps // config.validate_every)
             yield f"validation every {config.validate_every:,} steps, {count:,} in all"
         micro = min(optim.micro_batch or per_process, per_process)
+        regions = config.model.image.regions
+        photo = f"{', '.join(map(str, config.sizes))} pixels"
+        if regions is not None:
+            photo = f"up to {regions.most} regions of {regions.features} features"
         yield (
-            f"batch      {per_process:,} in each of {self.processes} processes, {micro:,} at a time;"
-            f" {', '.join(map(str, config.sizes))} pixels"
+            f"batch      {per_process:,} in each of {self.processes} processes, {micro:,} at a time; {photo}"
         )
         if self.model:
             parameters = ", ".join(f"{name} {number / 1e6:.1f}M" for name, number in self.model.items())
@@ -157,7 +160,9 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
         found.model = _parameters(made)
         found.memory = estimate_memory(made, config, processes)
     photos = config.optim.batch / processes
-    found.shared_memory = config.data.workers * AHEAD * photos * 3 * max(config.sizes) ** 2
+    regions, pixels = config.model.image.regions, 3 * max(config.sizes) ** 2
+    size = pixels if regions is None else BYTES * regions.most * regions.numbers
+    found.shared_memory = config.data.workers * AHEAD * photos * size
     return found
 
 
@@ -348,6 +353,8 @@ def estimate_memory(method: Method, config: Config, processes: int) -> dict[str,
 def _encode_image(model: DualEncoder, photos: int, size: int) -> Tensor:
     encoder = model.image_encoder
     pixels = torch.empty(photos, 3, size, size, dtype=torch.uint8, device="meta")
+    if model.config.image.regions is not None:
+        pixels = encoder.blank().expand(photos, -1, -1)
     states: Tensor = encoder(pixels)
     return states.float().sum()
 

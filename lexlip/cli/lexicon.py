@@ -10,10 +10,17 @@ import click
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
+PACKAGED = Path(__file__).parents[1] / "captions" / "coco.txt.gz"  # see LICENSES.md beside it
+
 
 @click.command()
 @click.argument("model")
-@click.option("--captions", required=True, metavar="FILE", help="Captions, one a line, as text or as .gz.")
+@click.option(
+    "--captions",
+    metavar="FILE",
+    help="Captions, one a line, as text or as .gz, if your photos are about other things than everyday scenes:"
+    " they say which words there are. Without it, 10,000 captions of COCO, which come along.",
+)
 @click.option("--output", required=True, metavar="DIR", help="The new model's folder.")
 @click.option(
     "--photos",
@@ -23,15 +30,15 @@ from lexlip.cli.exit_codes import interruptible
 )
 @options.device_option
 @options.json_option
-def lexicon(model: str, captions: str, output: str, photos: str | None, device: str, as_json: bool) -> None:
+def lexicon(model: str, captions: str | None, output: str, photos: str | None, device: str, as_json: bool) -> None:
     """Give a dense model words: make a CLIP model search like text.
 
     MODEL is the folder or the hub name of a CLIP, or the folder of a model of kind dense. Nothing is trained:
     which words a vector stands for is computed from captions. The new model makes indexes of words.
 
     \b
-        lexlip lexicon openai/clip-vit-base-patch32 --captions captions.txt --photos ~/Pictures --output words
-        lexlip index ~/Pictures --model words
+        lexlip lexicon openai/clip-vit-base-patch32 --photos ~/Pictures --output clip-words
+        lexlip index ~/Pictures --model clip-words
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data import open_source
     from lexlip.data.captions import read_caption_lines
@@ -39,7 +46,7 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
 
     folder = Path(output)
     check_place(folder)
-    lines = read_caption_lines(captions)
+    lines = read_caption_lines(captions or PACKAGED)
     source = None if photos is None else open_source(photos)
 
     from lexlip.training.lexicon_fit import load_dense, make_lexicon
@@ -52,11 +59,14 @@ def lexicon(model: str, captions: str, output: str, photos: str | None, device: 
         "identity": made.identity,
         "words": len(made.vocabulary),
         "captions": len(lines),
+        "captions_of": captions or "COCO",
         "photos": len(source) if source is not None else 0,
     }
     if as_json:
         click.echo(json.dumps(done))
         return
-    click.echo(f"{len(made.vocabulary):,} words from {len(lines):,} captions: lexlip index --model {output}")
+    whose = captions or "COCO, which come along"
+    click.echo(f"{len(made.vocabulary):,} words from {len(lines):,} captions of {whose}")
+    click.echo(f"next: lexlip index PHOTOS --model {output}")
     if source is None:
         click.echo("note: without --photos, photos are taken to lie where captions do", err=True)

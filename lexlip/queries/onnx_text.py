@@ -1,4 +1,4 @@
-"""A saved BERT and its lexicon head in ONNX Runtime: integer products, one sentence at a time.
+"""A saved text encoder and its lexicon head in ONNX Runtime, one sentence at a time: a BERT or that of a CLIP.
 
 The graph is built in memory from the weights in model.safetensors when a model is opened, so nothing is
 stored twice and nothing has to be exported. Shapes: L tokens, P pooled positions, V words, D width.
@@ -6,6 +6,7 @@ stored twice and nothing has to be exported. Shapes: L tokens, P pooled position
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
+
+Ids = NDArray[np.int64]
+Embed = Callable[[Ids], NDArray[np.float32]]  # token ids [L] to the first layer's input, [L, D]
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
@@ -28,67 +32,75 @@ def network(
 
     Folder, description (see `lexlip.models.model_folder.read_description`) and the rest are the model's.
     """
-    architecture = description["text_architecture"]
-    if not is_supported(architecture) or description["model"].get("joint"):
+    architecture, config = description["text_architecture"], description["model"]
+    if not is_supported(architecture):
         from lexlip.models.lexlip import LexLIP
 
         lexlip = LexLIP.from_pretrained(folder)
         return lambda text: lexlip.encode_text([text]).toarray()[0]
-    session = BertSession(architecture, weights)
-    pools_all = description["model"]["special_positions"]
+    joint = bool(config.get("joint"))
+    session = TextSession(architecture, weights, joint)
+
+    def pooled(ids: Ids) -> Ids:
+        if joint and config["pooling"] != "mean":
+            return np.array([len(ids) - 1 if config["pooling"] == "end" else 0])
+        return np.flatnonzero(joint | config["special_positions"] | ~np.isin(ids, tokenizer.special))
 
     def encode(text: str) -> Vector:
         ids = tokenizer.sentence(text)
-        pooled = np.flatnonzero(pools_all | ~np.isin(ids, tokenizer.special))
-        if not len(pooled):
+        positions = pooled(ids)
+        if not len(positions):
             return np.zeros(session.words, np.float32)
-        vector: Vector = np.log1p(np.maximum(session.logits(ids, pooled), 0))
+        vector: Vector = np.log1p(np.maximum(session.logits(ids, positions), 0))
         return vector
 
     return encode
 
 
 def is_supported(architecture: dict[str, Any]) -> bool:
-    """Return whether `BertSession` can run a text encoder, given by its transformers config."""
-    return (
-        architecture["model_type"] == "bert"
-        and architecture["hidden_act"] == "gelu"
-        and architecture.get("position_embedding_type", "absolute") == "absolute"
-    )
+    """Return whether `TextSession` can run a text encoder, given by its transformers config."""
+    kind, activation = architecture["model_type"], architecture.get("hidden_act")
+    if kind == "clip_text_model":
+        return activation in _ACTIVATIONS
+    absolute = architecture.get("position_embedding_type", "absolute") == "absolute"
+    return kind == "bert" and activation == "gelu" and absolute
 
 
-class BertSession:
-    """Computes the logits of token ids as `LexLIP` does, up to the rounding of integer products.
+class TextSession:
+    """Computes the logits of token ids as `LexLIP` does.
 
-    Weights are multiplied in int8, and states in 8 bits. In the feed-forward networks, where tokens differ
-    most in magnitude, each token has its own scale: the mean cosine with the vectors of
-    `LexLIP.encode_text` is 0.999, and would be 0.006 lower with one scale for all.
+    With a `LexiconHead`, weights are multiplied in int8, and states in 8 bits. In the feed-forward networks,
+    where tokens differ most in magnitude, each token has its own scale: the mean cosine with the vectors of
+    `LexLIP.encode_text` is 0.999, and would be 0.006 lower with one scale for all. A `PooledHead` enlarges
+    differences from the mean of all texts, and with them what rounding does: it gets float32 throughout.
 
     Args:
         architecture: the text encoder's transformers config.
         weights: the saved model's; they are read now.
+        joint: whether the head is a `PooledHead`, and takes the mean of the pooled positions.
     """
 
-    def __init__(self, architecture: dict[str, Any], weights: SavedWeights) -> None:
-        positions, scales = weights.matrix(f"{_BODY}.embeddings.position_embeddings.weight")
-        types, type_scales = weights.matrix(f"{_BODY}.embeddings.token_type_embeddings.weight")
-        self.embeddings, self.scales = weights.matrix(f"{_BODY}.embeddings.word_embeddings.weight")
-        self.positions = positions * scales[:, None] + types[0] * type_scales[0]  # of the first segment
-        graph = _Graph(weights)
-        self.output = _bert(graph, architecture)
+    def __init__(self, architecture: dict[str, Any], weights: SavedWeights, joint: bool) -> None:
+        graph = _Graph(weights, rounds=not joint)
+        encoder = _clip if architecture["model_type"] == "clip_text_model" else _bert
+        self.embed, states = encoder(graph, architecture)
+        states = graph.add("Gather", states, "pooled", axis=1)
+        self.output = _pooled_head(graph, states) if joint else _lexicon_head(graph, states)
         self.words = len(graph.weights[f"{_HEAD}.bias"])
         self.session = graph.session(self.output)
 
-    def logits(self, ids: NDArray[np.int64], pooled: NDArray[np.int64]) -> NDArray[np.float32]:
+    def logits(self, ids: Ids, pooled: Ids) -> NDArray[np.float32]:
         """Return the largest of each word's logits at positions [P], P > 0, of token ids [L]: float32 [V]."""
-        embedded = self.embeddings[ids] * self.scales[ids, None] + self.positions[: len(ids)]
-        (logits,) = self.session.run([self.output], {"embedded": embedded[None], "pooled": pooled})
+        (logits,) = self.session.run([self.output], {"embedded": self.embed(ids)[None], "pooled": pooled})
         largest: NDArray[np.float32] = logits[0].max(axis=0)
         return largest
 
 
-def _bert(graph: _Graph, architecture: dict[str, Any]) -> str:
-    """Add a BERT and its head to a graph; return the name of the logits, [1, P, V], of embedded [1, L, D]."""
+def _bert(graph: _Graph, architecture: dict[str, Any]) -> tuple[Embed, str]:
+    """Add a BERT to a graph; return what embeds tokens, and the name of its states, [1, L, D]."""
+    parts = ("word", "position", "token_type")
+    words, places, types = (graph.rows(f"{_BODY}.embeddings.{part}_embeddings.weight") for part in parts)
+    positions = places(np.arange(architecture["max_position_embeddings"])) + types(np.zeros(1, np.int64))
     heads, epsilon = architecture["num_attention_heads"], architecture["layer_norm_eps"]
     states = graph.norm("embedded", f"{_BODY}.embeddings.LayerNorm", epsilon)
     for number in range(architecture["num_hidden_layers"]):
@@ -102,17 +114,58 @@ def _bert(graph: _Graph, architecture: dict[str, Any]) -> str:
         mixed = graph.linear(inner, f"{layer}.output.dense.weight", by_token=True)
         states = graph.residual(mixed, f"{layer}.output.dense.bias", states)
         states = graph.norm(states, f"{layer}.output.LayerNorm", epsilon)
-    states = graph.add("Gather", states, "pooled", axis=1)
+    return lambda ids: words(ids) + positions[: len(ids)], states
+
+
+_ACTIVATIONS = {"quick_gelu": "QuickGelu", "gelu": "Gelu"}  # names of transformers, and of ONNX Runtime
+
+
+def _clip(graph: _Graph, architecture: dict[str, Any]) -> tuple[Embed, str]:
+    """Add the text encoder of a CLIP, whose tokens see those before them; returns what `_bert` does."""
+    inside = f"{_BODY}.text_model"  # as some versions of transformers have it
+    body = inside if graph.saved.has(f"{inside}.final_layer_norm.bias") else _BODY
+    words, positions = (
+        graph.saved.floats(f"{body}.embeddings.{part}_embedding.weight") for part in ("token", "position")
+    )
+    heads, epsilon = architecture["num_attention_heads"], architecture["layer_norm_eps"]
+    activation = _ACTIVATIONS[architecture["hidden_act"]]
+    states = "embedded"
+    for number in range(architecture["num_hidden_layers"]):
+        layer = f"{body}.encoder.layers.{number}"
+        normed = graph.norm(states, f"{layer}.layer_norm1", epsilon)
+        three = [graph.layer(normed, f"{layer}.self_attn.{part}_proj") for part in "qkv"]
+        attended = graph.contrib("MultiHeadAttention", *three, num_heads=heads, unidirectional=1)
+        states = graph.add("Add", states, graph.layer(attended, f"{layer}.self_attn.out_proj"))
+        normed = graph.norm(states, f"{layer}.layer_norm2", epsilon)
+        inner = graph.contrib(activation, graph.layer(normed, f"{layer}.mlp.fc1"))
+        states = graph.add("Add", states, graph.layer(inner, f"{layer}.mlp.fc2"))
+    states = graph.norm(states, f"{body}.final_layer_norm", epsilon)
+    return lambda ids: words[ids] + positions[: len(ids)], states
+
+
+def _lexicon_head(graph: _Graph, states: str) -> str:
+    """Add a `LexiconHead`; return the name of the logits, [1, P, V], of states [1, P, D]."""
     hidden = graph.gelu(graph.linear(states, f"{_HEAD}.dense.weight"), f"{_HEAD}.dense.bias")
     hidden = graph.norm(hidden, f"{_HEAD}.norm", _HEAD_EPSILON)
     return graph.add("Add", graph.linear(hidden, f"{_HEAD}.decoder"), graph.vector(f"{_HEAD}.bias"))
 
 
+def _pooled_head(graph: _Graph, states: str) -> str:
+    """Add a `PooledHead`; return the name of the logits, [1, 1, V], of states [1, P, D]."""
+    pooled = graph.add("ReduceMean", states, axes=[1], keepdims=1)
+    joint = graph.unit(graph.layer(pooled, f"{_HEAD}.project"))
+    centred = graph.add("Sub", joint, graph.vector(f"{_HEAD}.mean"))
+    raw = graph.unit(graph.linear(centred, f"{_HEAD}.decoder"))
+    bias = graph.vector(f"{_HEAD}.bias")
+    length = graph.constant("length", np.sqrt(graph.weights[bias].size, dtype=np.float32))
+    return graph.add("Add", graph.add("Mul", raw, length), bias)
+
+
 class _Graph:
     """Operators and their weights; each method adds some, and returns the name of their output."""
 
-    def __init__(self, saved: SavedWeights) -> None:
-        self.saved = saved
+    def __init__(self, saved: SavedWeights, rounds: bool) -> None:
+        self.saved, self.rounds = saved, rounds
         self.nodes: list[bytes] = []
         self.weights: dict[str, NDArray[Any]] = {}
 
@@ -126,6 +179,10 @@ class _Graph:
         self.nodes.append(node(operator, inputs, names, domain, **attributes))
         return names
 
+    def contrib(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add an operator of ONNX Runtime's own."""
+        return self.add_several(1, operator, *inputs, domain=CONTRIB, **attributes)[0]
+
     def constant(self, name: str, values: NDArray[Any]) -> str:
         self.weights[name] = np.ascontiguousarray(values)
         return name
@@ -133,12 +190,36 @@ class _Graph:
     def vector(self, name: str) -> str:
         return self.constant(name, self.saved.vector(name))
 
+    def rows(self, name: str) -> Embed:
+        """Return what gives rows of a matrix."""
+        if not self.rounds:
+            floats = self.saved.floats(name)
+            return lambda ids: floats[ids]
+        integers, scales = self.saved.matrix(name)
+        return lambda ids: integers[ids] * scales[ids, None]
+
+    def layer(self, states: str, name: str) -> str:
+        """Add a linear layer with its bias."""
+        return self.add("Add", self.linear(states, f"{name}.weight"), self.vector(f"{name}.bias"))
+
+    def unit(self, states: str) -> str:
+        """Bring vectors to length 1."""
+        length = self.add("ReduceL2", states, axes=[-1], keepdims=1)
+        return self.add("Div", states, self.add("Max", length, self.tiny()))
+
+    def tiny(self) -> str:
+        """Return what keeps lengths above 0."""
+        return self.constant("tiny", np.array(1e-12, np.float32))
+
     def linear(self, states: str, *names: str, by_token: bool = False) -> str:
         """Multiply states [1, L, m] with matrices [n, m], one below another, without a bias: [1, L, n].
 
-        States are rounded to 8 bits relative to the largest of all entries, or of each token's own. Where a
-        processor's int8 products saturate, the weights are moved into uint8, with 128 as their zero.
+        If the graph rounds, states have 8 bits relative to the largest of all entries, or of each token's
+        own. Where a processor's int8 products saturate, the weights are moved into uint8, with 128 as zero.
         """
+        if not self.rounds:
+            rows = np.concatenate([self.saved.floats(name) for name in names])
+            return self.contrib("FusedMatMul", states, self.constant(names[0], rows), transB=1)
         parts = [self.saved.matrix(name) for name in names]
         matrix = np.concatenate([rows for rows, _ in parts]).T
         scale = self.constant(f"{names[0]}.scale", np.concatenate([scale for _, scale in parts]))
@@ -149,12 +230,11 @@ class _Graph:
         else:
             weight = [self.constant(names[0], matrix), scale]
         if not by_token:
-            return self.add("DynamicQuantizeMatMul", states, *weight, domain=CONTRIB)
-        tiny = self.constant("tiny", np.array(1e-12, np.float32))
+            return self.contrib("DynamicQuantizeMatMul", states, *weight)
         largest = self.add("ReduceMax", self.add("Abs", states), axes=[-1], keepdims=1)
-        largest = self.add("Max", largest, tiny)
+        largest = self.add("Max", largest, self.tiny())
         unit = self.add("Div", states, largest)
-        product = self.add("DynamicQuantizeMatMul", unit, *weight, domain=CONTRIB)
+        product = self.contrib("DynamicQuantizeMatMul", unit, *weight)
         return self.add("Mul", product, largest)
 
     def attention(self, states: str, name: str, heads: int) -> str:
@@ -163,10 +243,10 @@ class _Graph:
         biases = [self.saved.vector(f"{name}.{part}.bias") for part in parts]
         bias = self.constant(f"{name}.bias", np.concatenate(biases))
         three = self.add_several(3, "Split", mixed, axis=-1)
-        return self.add("MultiHeadAttention", *three, bias, domain=CONTRIB, num_heads=heads)
+        return self.contrib("MultiHeadAttention", *three, bias, num_heads=heads)
 
     def gelu(self, states: str, bias: str) -> str:
-        return self.add("BiasGelu", states, self.vector(bias), domain=CONTRIB)
+        return self.contrib("BiasGelu", states, self.vector(bias))
 
     def norm(self, states: str, name: str, epsilon: float) -> str:
         weights = self.vector(f"{name}.weight"), self.vector(f"{name}.bias")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lexlip.models.lexlip import LexLIP
-from lexlip.queries import onnx_bert
+from lexlip.queries import onnx_text
 from lexlip.queries.text_queries import TextQueries
 from tests.queries.saved_models import SENTENCES, cosines, saved
 from tests.tiny import TINY, tiny_model
@@ -36,7 +36,7 @@ def test_network_vectors_are_those_of_the_model(
 def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What x86 without VNNI computes, on any processor: sums of uint8 and int8 products are cut there."""
     tiny_model().save(tmp_path, small=True)
-    monkeypatch.setattr(onnx_bert, "_int8_products_saturate", lambda: True)
+    monkeypatch.setattr(onnx_text, "_int8_products_saturate", lambda: True)
     queries = TextQueries(tmp_path)
     found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
     assert cosines(found, LexLIP.from_pretrained(tmp_path).encode_text(SENTENCES).toarray()).min() > 0.99

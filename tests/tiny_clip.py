@@ -12,10 +12,11 @@ from tests.tiny import CAPTIONS
 SIZE, TOKENS, DIMENSIONS = 32, 16, 12
 
 
-def write_clip(folder: Path, seed: int = 0) -> Path:
+def write_clip(folder: Path, seed: int = 0, hidden_act: str = "quick_gelu") -> Path:
     """A random model of both towers, with a tokenizer of the tests' words and a processor."""
     tokenizer = word_tokenizer(CAPTIONS)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    sizes = {**sizes, "hidden_act": hidden_act}
     text = {
         **sizes,
         "vocab_size": len(tokenizer),

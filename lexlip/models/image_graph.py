@@ -58,7 +58,9 @@ class _Graph:
 
     def shape(self, sizes: Sequence[Any]) -> str:
         """Return a tensor of sizes, of which some may be torch's values, such as the number of photos."""
-        parts = [size if isinstance(size, torch.fx.Node) else self.constant([size], "int64") for size in sizes]
+        parts = [
+            size if isinstance(size, torch.fx.Node) else self.constant([size], "int64") for size in sizes
+        ]
         name = f"shape.{len(self.nodes)}"
         self.add("Concat", name, *parts, axis=0)
         return name

@@ -1,4 +1,4 @@
-"""A saved text encoder and its lexicon head in ONNX Runtime, one sentence at a time: a BERT or that of a CLIP.
+"""A saved text encoder, a BERT or a CLIP's, and its lexicon head in ONNX Runtime, one sentence at a time.
 
 The graph is built in memory from the weights in model.safetensors when a model is opened, so nothing is
 stored twice and nothing has to be exported. Shapes: L tokens, P pooled positions, V words, D width.

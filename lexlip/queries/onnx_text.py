@@ -33,12 +33,12 @@ def network(
     Folder, description (see `lexlip.models.model_folder.read_description`) and the rest are the model's.
     """
     architecture, config = description["text_architecture"], description["model"]
-    if not is_supported(architecture):
+    joint = bool(config.get("joint"))
+    if not is_supported(architecture, joint):
         from lexlip.models.lexlip import LexLIP
 
         lexlip = LexLIP.from_pretrained(folder)
         return lambda text: lexlip.encode_text([text]).toarray()[0]
-    joint = bool(config.get("joint"))
     session = TextSession(architecture, weights, joint)
 
     def pooled(ids: Ids) -> Ids:
@@ -57,11 +57,11 @@ def network(
     return encode
 
 
-def is_supported(architecture: dict[str, Any]) -> bool:
+def is_supported(architecture: dict[str, Any], joint: bool) -> bool:
     """Return whether `TextSession` can run a text encoder, given by its transformers config."""
     kind, activation = architecture["model_type"], architecture.get("hidden_act")
     if kind == "clip_text_model":
-        return activation in _ACTIVATIONS
+        return joint and activation in _ACTIVATIONS
     absolute = architecture.get("position_embedding_type", "absolute") == "absolute"
     return kind == "bert" and activation == "gelu" and absolute
 

@@ -25,18 +25,19 @@ SIZE, TOKENS, DIMENSIONS = 32, 16, 12
 _SIZES = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
 
 
-def write_clip(folder: Path, seed: int = 0) -> Path:
+def write_clip(folder: Path, seed: int = 0, hidden_act: str = "quick_gelu") -> Path:
     """A random model of both towers, with a tokenizer of the tests' words and a processor."""
     tokenizer = word_tokenizer(CAPTIONS)
+    sizes = {**_SIZES, "hidden_act": hidden_act}
     text = {
-        **_SIZES,
+        **sizes,
         "vocab_size": len(tokenizer),
         "max_position_embeddings": TOKENS,
         "bos_token_id": tokenizer.cls_token_id,
         "eos_token_id": tokenizer.sep_token_id,
         "pad_token_id": tokenizer.pad_token_id,
     }
-    vision = {**_SIZES, "image_size": SIZE, "patch_size": 8}
+    vision = {**sizes, "image_size": SIZE, "patch_size": 8}
     torch.manual_seed(seed)
     config = CLIPConfig(text_config=text, vision_config=vision, projection_dim=DIMENSIONS)
     logging.disable_progress_bar()

@@ -6,7 +6,7 @@ encoder and on the size of photos, and not on the weights' values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,21 @@ TOLERANCE = 1e-3  # of a logit, relative to the largest
 
 
 class _Tower(nn.Module):
-    """Both outputs of the graph, as `LexLIP.raw_image` and `LexiconHead.hidden` have them."""
+    """The outputs of the graph, as `LexLIP.raw_image` and `LexiconHead.hidden` have them.
+
+    A `PooledHead` has no hidden states of positions.
+    """
 
     def __init__(self, of: DualEncoder) -> None:
         super().__init__()
         self.image_encoder, self.image_head = of.image_encoder, of.image_head
+        self.pooled = of.pooled_image if of.config.joint else None
 
-    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, pixels: Tensor) -> tuple[Tensor, ...]:
         normalised = (pixels.float() / 255 - self.image_encoder.mean) / self.image_encoder.std
         states = self.image_encoder.deepen(self.image_encoder.body_tokens(normalised))
+        if self.pooled is not None:
+            return (self.image_head(self.pooled(states)),)
         hidden = self.image_head.hidden(states)
         logits = hidden @ self.image_head.decoder.t()
         return logits.amax(1) + self.image_head.bias, hidden
@@ -49,6 +55,15 @@ class _Graph:
         given = [self._named(one) for one in inputs]
         self.nodes.append(node(operator, given, [output], **attributes))
         self.names[output] = output
+
+    def shape(self, sizes: Sequence[Any]) -> str:
+        """Return a tensor of sizes, of which some may be torch's values, such as the number of photos."""
+        parts = [
+            size if isinstance(size, torch.fx.Node) else self.constant([size], "int64") for size in sizes
+        ]
+        name = f"shape.{len(self.nodes)}"
+        self.add("Concat", name, *parts, axis=0)
+        return name
 
     def constant(self, values: Any, kind: str = "float32") -> str:
         name = f"constant.{len(self.constants)}"
@@ -107,6 +122,67 @@ def _flatten(graph: _Graph, out: str, x: Any, start: int, *rest: Any) -> None:
     graph.add("Reshape", out, x, graph.constant([0, 0, -1], "int64"))
 
 
+def _resample(graph: _Graph, out: str, x: Any, size: list[int], *rest: Any) -> None:
+    if list(x.meta["val"].shape[2:]) != size:
+        raise KeyError("positions of another grid")
+    graph.add("Identity", out, x)
+
+
+def _size(graph: _Graph, out: str, x: Any, dimension: int) -> None:
+    graph.add("Shape", out, x, start=dimension, end=dimension + 1)
+
+
+def _reshape(graph: _Graph, out: str, x: Any, sizes: list[Any]) -> None:
+    graph.add("Reshape", out, x, graph.shape(sizes))
+
+
+def _expand(graph: _Graph, out: str, x: Any, sizes: list[Any]) -> None:
+    graph.add("Expand", out, x, graph.shape([1 if size == -1 else size for size in sizes]))
+
+
+def _expand_as(graph: _Graph, out: str, x: Any, like: Any) -> None:
+    graph.add("Shape", f"{out}.shape", like)
+    graph.add("Expand", out, x, f"{out}.shape")
+
+
+def _slice(graph: _Graph, out: str, x: Any, dimension: int, start: int, end: int) -> None:
+    graph.add("Slice", out, x, *(graph.constant([one], "int64") for one in (start, end, dimension)))
+
+
+def _select(graph: _Graph, out: str, x: Any, dimension: int, index: int) -> None:
+    graph.add("Gather", out, x, graph.constant(index, "int64"), axis=dimension)
+
+
+def _mean(graph: _Graph, out: str, x: Any, axes: list[int], keep: bool = False) -> None:
+    graph.add("ReduceMean", out, x, axes=list(axes), keepdims=int(keep))
+
+
+def _length(graph: _Graph, out: str, x: Any, order: float, axes: list[int], keep: bool) -> None:
+    if order != 2:
+        raise KeyError("a norm of another order")
+    graph.add("ReduceL2", out, x, axes=list(axes), keepdims=int(keep))
+
+
+def _getitem(graph: _Graph, out: str, parts: Any, index: int) -> None:
+    """Take one of the parts that unbind makes along the first dimension."""
+    graph.add("Gather", out, parts, graph.constant(index, "int64"), axis=0)
+
+
+def _unbind(graph: _Graph, out: str, x: Any, dimension: int = 0) -> None:
+    if dimension != 0:
+        raise KeyError("unbind along another dimension")
+    graph.add("Identity", out, x)
+
+
+def _attention(graph: _Graph, out: str, query: Any, key: Any, value: Any) -> None:
+    """Attend from all positions to all, as scaled_dot_product_attention does without further arguments."""
+    graph.add("Transpose", f"{out}.keys", key, perm=[0, 1, 3, 2])
+    graph.add("Mul", f"{out}.query", query, query.meta["val"].shape[-1] ** -0.5)
+    graph.add("MatMul", f"{out}.scores", f"{out}.query", f"{out}.keys")
+    graph.add("Softmax", f"{out}.shares", f"{out}.scores", axis=-1)
+    graph.add("MatMul", out, f"{out}.shares", value)
+
+
 def _transpose(graph: _Graph, out: str, x: Any, first: int, second: int) -> None:
     order = list(range(x.meta["val"].ndim))
     order[first], order[second] = order[second], order[first]
@@ -126,6 +202,24 @@ OPERATORS: dict[str, Callable[..., None]] = {
     "layer_norm": _layer_norm,
     "flatten": _flatten,
     "transpose": _transpose,
+    "permute": lambda graph, out, x, order: graph.add("Transpose", out, x, perm=list(order)),
+    "sym_size": _size,
+    "reshape": _reshape,
+    "view": _reshape,
+    "expand": _expand,
+    "expand_as": _expand_as,
+    "slice": _slice,
+    "select": _select,
+    "cat": lambda graph, out, parts, axis=0: graph.add("Concat", out, *parts, axis=axis),
+    "unbind": _unbind,
+    "getitem": _getitem,
+    "scaled_dot_product_attention": _attention,
+    "_upsample_bicubic2d_aa": _resample,
+    "mean": _mean,
+    "linalg_vector_norm": _length,
+    "clamp_min": lambda graph, out, x, low: graph.add("Max", out, x, float(low)),
+    "sigmoid": lambda graph, out, x: graph.add("Sigmoid", out, x),
+    "mul": lambda graph, out, x, y: graph.add("Mul", out, x, y),
     "t": lambda graph, out, x: graph.add("Transpose", out, x, perm=[1, 0]),
     "add": lambda graph, out, x, y: graph.add("Add", out, x, y),
     "sub": lambda graph, out, x, y: graph.add("Sub", out, x, y),
@@ -143,10 +237,12 @@ OPERATORS: dict[str, Callable[..., None]] = {
 def image_graph(of: DualEncoder) -> bytes:
     """Return the graph: "pixels", uint8 [B, 3, S, S], to "logits" [B, V] and "hidden" [B, P, D].
 
+    With a `PooledHead` there is no "hidden".
+
     It is tried on two pictures of noise. ModelError: the image encoder pools in another way, has an operator
     that is not known here, or the graph computes something else than torch.
     """
-    if of.config.joint or of.image_encoder.prefix_tokens:
+    if of.image_encoder.prefix_tokens and not of.config.joint:
         raise ModelError(f"'{of.name}' pools in another way: its photos need torch")
     size, training = of.config.image.size, of.training
     try:
@@ -175,6 +271,10 @@ def _converted(
     tower: nn.Module, pixels: Tensor, of: DualEncoder
 ) -> tuple[bytes, dict[str, NDArray[np.float32]]]:
     """Return the graph, and the weights that it declares."""
+    size, width = of.config.image.size, of.text_encoder.width
+    shapes: dict[str, list[int | str]] = {"logits": ["B", of.dimensions], "hidden": ["B", "P", width]}
+    if of.config.joint:
+        del shapes["hidden"]
     batch = torch.export.Dim("batch", min=1, max=1024)
     program = torch.export.export(tower, (pixels,), dynamic_shapes=({0: batch},))
     graph, weights = _Graph(), {}
@@ -192,21 +292,20 @@ def _converted(
                 buffer = dict(program.named_buffers())[target]
                 graph.names[step.name] = graph.constant(buffer.cpu().numpy())
         elif step.op == "call_function":
-            name = str(step.target).split(".")[1]
+            name = step.target.__name__.split(".")[0]  # type: ignore[union-attr]
             if name == "_assert_tensor_metadata":
                 continue
             if name not in OPERATORS:
                 raise ModelError(f"'{of.config.image.name}' has the operator {name}: its photos need torch")
             OPERATORS[name](graph, step.name, *step.args, **step.kwargs)
         elif step.op == "output":
-            for output, result in zip(("logits", "hidden"), step.args[0], strict=True):
+            for output, result in zip(shapes, step.args[0], strict=True):
                 graph.add("Identity", output, result)
-    size, width = of.config.image.size, of.text_encoder.width
     outside = [declared(name, "float32", values.shape) for name, values in weights.items()]
     finished = model(
         graph.nodes,
         [*outside, *graph.constants],
         [value("pixels", "uint8", ["B", 3, size, size])],
-        [value("logits", "float32", ["B", of.dimensions]), value("hidden", "float32", ["B", "P", width])],
+        [value(output, "float32", shape) for output, shape in shapes.items()],
     )
     return finished, weights

@@ -23,7 +23,7 @@ Vector = NDArray[np.float32]  # [V]
 Encode = Callable[[str], Vector]  # a sentence to its vector
 
 Matrix = tuple[NDArray[np.int8], NDArray[np.float32]]
-"""int8 [n, m] and the scale of each row, [n]; see `lexlip.models.model_folder.int8_rows`."""
+"""int8 [n, m] and the scale of each row, [n]; see `lexlip.models.compression.int8_rows`."""
 
 
 class QueryTokenizer:
@@ -127,6 +127,14 @@ class SavedWeights:
         stored = {part: self.file.get_tensor(part) for part in self._parts(name)}
         return np.asarray(expand(stored)[name])
 
+    def has(self, name: str) -> bool:
+        """Return whether the file has such a name."""
+        return name in self.file.keys()  # noqa: SIM118 (a file is no dictionary)
+
+    def floats(self, name: str) -> NDArray[np.float32]:
+        """Return a weight as float32."""
+        return np.asarray(self.tensor(name), np.float32)
+
     def vector(self, name: str) -> Vector:
         """Return a vector, which is never compressed, as float32."""
         vector: Vector = self.file.get_tensor(name).astype(np.float32)
@@ -139,5 +147,4 @@ class SavedWeights:
 
     def _parts(self, name: str) -> tuple[str, ...]:
         """Return the names under which a weight is stored: its own, or those of `compress`."""
-        small = name + INT8 in self.file.keys()  # noqa: SIM118 (a file is no dictionary)
-        return (name + INT8, name + SCALE) if small else (name,)
+        return (name + INT8, name + SCALE) if self.has(name + INT8) else (name,)

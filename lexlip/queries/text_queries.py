@@ -32,8 +32,8 @@ class TextQueries:
     """Encodes sentences, one at a time, as `LexLIP.encode_text` does.
 
     With the encoder "words", which only looks up one learned weight for each word, the vectors are the same.
-    With "network" they differ by rounding, since a BERT multiplies integers here (see
-    `lexlip.queries.onnx_bert`); a text encoder of another type runs in torch.
+    With "network" they differ by rounding, since a lexicon head's BERT multiplies integers here (see
+    `lexlip.queries.onnx_text`); a text encoder of another type than BERT or CLIP's runs in torch.
 
     Raises:
         ModelError: there is no such model, it has no words, or its files are damaged.
@@ -60,7 +60,7 @@ class TextQueries:
                     companions = description["model"].get("companions", 0) > 0
                     self._vector = bag_of_words(weights, companions, self.tokenizer, self.vocabulary)
                 else:
-                    from lexlip.queries.onnx_bert import network
+                    from lexlip.queries.onnx_text import network
 
                     self._vector = network(folder, description, weights, self.tokenizer)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:

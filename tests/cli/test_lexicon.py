@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from lexlip.models import image_graph
 from lexlip.models.lexlip import LexLIP
 from tests.cli.conftest import Run, as_json, error
+from tests.cli.test_main import RunPython
 from tests.tiny import tiny_dense
 from tests.tiny_clip import write_clip
 from tests.training.test_lexicon_fit import MANY
@@ -28,6 +30,7 @@ def test_a_clip_gets_words_that_are_indexed_and_searched(lexlip: Run, captions: 
         "identity": model.identity,
         "words": len(model.vocabulary),
         "captions": len(MANY),
+        "captions_of": str(captions),
         "photos": 0,
     }
     assert model.name == "words"
@@ -54,9 +57,44 @@ def test_photos_balance_it(lexlip: Run, captions: Path, tmp_path: Path) -> None:
         file.write(captions.read_text(encoding="utf-8"))
     command = ["lexicon", "dense", "--captions", "captions.txt.gz", "--output", "words"]
     result = lexlip(*command, "--photos", "scenes:20:0")
-    assert result.stdout.endswith("captions: lexlip index --model words\n")
+    assert result.stdout.endswith("captions (captions.txt.gz): lexlip index --model words\n")
     assert LexLIP.from_pretrained("words").balance is not None
     assert "exists already" in error(lexlip(*command, code=2))
+
+
+def test_captions_of_coco_come_along(lexlip: Run, captions: Path) -> None:
+    result = lexlip("lexicon", "clip", "--output", "words")
+    assert "words from 10,000 captions (of COCO, which come along): lexlip index" in result.stdout
+    assert {"dogs", "snow", "boat"} <= set(LexLIP.from_pretrained("words").vocabulary.words)
+    answer = as_json(lexlip, "lexicon", "clip", "--output", "again")
+    assert (answer["captions"], answer["captions_of"]) == (10_000, "COCO")
+    assert "cannot be read" in error(lexlip("lexicon", "clip", "--captions", "", "--output", "no", code=2))
+
+
+@pytest.mark.parametrize("kind", ["clip", "dense"])
+def test_photos_and_queries_need_no_torch(
+    kind: str, lexlip: Run, captions: Path, run_python: RunPython
+) -> None:
+    tiny_dense().save("dense")
+    lexlip("lexicon", kind, "--captions", captions, "--output", "words")
+    for command in (
+        ["index", "photos", "--model", "words", "--index", "found"],
+        ["search", "two dogs in the snow", "--index", "found", "--query-encoder", "network"],
+    ):
+        code = f"""
+import sys
+from lexlip.cli import main
+main({command}, standalone_mode=False)
+print([name for name in ("torch", "torchvision", "transformers", "timm") if name in sys.modules])
+"""
+        result = run_python("-c", code)
+        assert result.stdout.endswith("\n[]\n"), result.stderr
+
+
+def test_it_says_if_photos_need_torch(lexlip: Run, captions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(image_graph.OPERATORS, "conv2d")
+    result = lexlip("lexicon", "clip", "--captions", captions, "--output", "words")
+    assert "note: photos need torch" in result.stderr
 
 
 def test_without_photos_it_says_what_that_means(lexlip: Run, captions: Path) -> None:

@@ -5,15 +5,20 @@ import numpy as np
 import pytest
 import torch
 
-from lexlip.config import ImageEncoderConfig
+from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ModelError
 from lexlip.models import image_graph as module
+from lexlip.models.clip import Clip
+from lexlip.models.dense import Dense
 from lexlip.models.image_graph import image_graph
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import GRAPH, check_model
-from lexlip.queries.photo_encoder import PhotoEncoder
-from tests.tiny import TINY, tiny_model, tiny_photos
+from lexlip.queries.photo_encoder import PhotoEncoder, open_encoder
+from lexlip.training.lexicon_fit import lexlip_of, load_dense
+from lexlip.words.vocabulary import Vocabulary
+from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
+from tests.tiny_clip import write_clip
 
 CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=64))
 
@@ -49,6 +54,28 @@ def test_a_saved_model_has_the_graph_of_its_size(model: LexLIP, tmp_path: Path) 
     model.save(tmp_path, graph=False)  # which leaves none of the weights before
     assert not (tmp_path / GRAPH).exists()
     assert check_model(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["clip", "cls", "mean", "convolutional"])
+def test_pooled_heads_on_transformers_and_others(kind: str, tmp_path: Path) -> None:
+    dense: Clip | Dense
+    if kind == "clip":
+        dense = load_dense(write_clip(tmp_path / "clip"))
+    elif kind == "convolutional":
+        dense = tiny_dense(CONVOLUTIONAL)
+    else:
+        dense = tiny_dense(replace(TINY, pooling=kind))  # type: ignore[arg-type]
+    vocabulary = Vocabulary.build(VocabularyConfig("words"), dense.tokenizer, CAPTIONS)
+    model = lexlip_of(dense, vocabulary, "words")
+    model.image_head.mean.data = torch.linspace(-0.2, 0.2, model.config.joint)
+    model.save(tmp_path / "words")
+    lean, size = open_encoder(tmp_path / "words", "cpu"), model.config.image.size
+    assert isinstance(lean, PhotoEncoder)
+    for number in (1, 3):
+        photos = tiny_photos(number, size)
+        vectors = model.encode_image(photos).toarray()
+        assert vectors.any()
+        np.testing.assert_allclose(lean.encode_image(photos.numpy()).toarray(), vectors, atol=1e-4)
 
 
 def test_other_encoders_are_refused() -> None:

@@ -3,12 +3,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from lexlip.config import VocabularyConfig
 from lexlip.models.lexlip import LexLIP
-from lexlip.queries import onnx_bert
+from lexlip.queries import onnx_text
 from lexlip.queries.text_queries import TextQueries
+from lexlip.training.lexicon_fit import lexlip_of, load_dense
+from lexlip.words.vocabulary import Vocabulary
 from tests.queries.saved_models import SENTENCES, cosines, saved
-from tests.tiny import TINY, tiny_model
+from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model
+from tests.tiny_clip import write_clip
 
 SIZES = {
     "wide": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96},
@@ -36,10 +41,35 @@ def test_network_vectors_are_those_of_the_model(
 def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What x86 without VNNI computes, on any processor: sums of uint8 and int8 products are cut there."""
     tiny_model().save(tmp_path, small=True)
-    monkeypatch.setattr(onnx_bert, "_int8_products_saturate", lambda: True)
+    monkeypatch.setattr(onnx_text, "_int8_products_saturate", lambda: True)
     queries = TextQueries(tmp_path)
     found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
     assert cosines(found, LexLIP.from_pretrained(tmp_path).encode_text(SENTENCES).toarray()).min() > 0.99
+
+
+@pytest.fixture(params=["clip", "gelu", "cls", "mean", "end"])
+def pooled(request: pytest.FixtureRequest, tmp_path: Path) -> LexLIP:
+    """A model with the encoders of a CLIP, of any activation, or of a dense model, of any pooling."""
+    if request.param in ("clip", "gelu"):
+        dense = load_dense(
+            write_clip(tmp_path / "dense", hidden_act="quick_gelu" if request.param == "clip" else "gelu")
+        )
+    else:
+        dense = tiny_dense(replace(TINY, pooling=request.param))
+    vocabulary = Vocabulary.build(VocabularyConfig("words"), dense.tokenizer, CAPTIONS)
+    model = lexlip_of(dense, vocabulary, "words")
+    model.text_head.mean.data = torch.linspace(-0.2, 0.2, model.config.joint)
+    return model
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_pooled_heads_are_those_of_torch(pooled: LexLIP, small: bool, tmp_path: Path) -> None:
+    pooled.save(tmp_path / "words", small=small)
+    model, queries = LexLIP.from_pretrained(tmp_path / "words"), TextQueries(tmp_path / "words")
+    for sentence in [*SENTENCES, " ".join(["two dogs"] * 50), ""]:
+        expected = model.encode_text([sentence]).toarray()
+        assert expected.any()
+        np.testing.assert_allclose(queries.encode(sentence).toarray(), expected, atol=1e-4)
 
 
 def test_another_type_of_text_encoder_runs_in_torch(tmp_path: Path) -> None:

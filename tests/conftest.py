@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,10 +54,16 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for thousands of caches: where each test's folder is, pytest reads all names for the next."""
+    return tmp_path_factory.mktemp("caches")
+
+
 @pytest.fixture(autouse=True)
-def cache_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_home(caches: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of the test's own."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = Path(tempfile.mkdtemp(dir=caches))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
 

@@ -109,10 +109,11 @@ def test_ctrl_c_says_how_to_go_on(lexlip: Run, tmp_path: Path, monkeypatch: pyte
 
 
 def test_dry_run(lexlip: Run, started: list[tuple[Config, bool]]) -> None:
-    lines = lexlip("pretrain", "--dry-run", "--processes", 2).stdout.splitlines()
+    few = ("data.train=[scenes:100:0]", "data.val=[scenes:20:1000000]")
+    lines = lexlip("pretrain", "--dry-run", "--processes", 2, *few).stdout.splitlines()
     assert any(line.startswith("steps ") for line in lines)
     assert not any(line.startswith("missing") for line in lines)
-    found = lexlip("pretrain", "--dry-run", "data.val=[nowhere.tar]", "--json", code=2)
+    found = lexlip("pretrain", "--dry-run", *few, "data.val=[nowhere.tar]", "--json", code=2)
     assert found.stderr == "Error: the run cannot start: one thing is missing, see above\n"
     report = json.loads(found.stdout)
     assert report["missing"] == ["data.val: nowhere.tar does not exist"]

@@ -5,7 +5,8 @@
   its documents; the bank of the model that training started from joins them, so that other photos are
   balanced, too. A model that compares by dot product gets no bank, so that its index ranks as it does. All
   photos say what a word asks for that stands alone, and how likely people are to name it.
-- A convolutional image encoder, or one with pooled heads, gets a graph for ONNX Runtime (`lexlip.models.image_graph`).
+- A convolutional image encoder, or one with a pooled head, gets a graph for ONNX Runtime
+  (`lexlip.models.image_graph`).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ NOT_HERE = ("torchrun", "openai/", "me/own")
 PHOTOS = 70
 TARS = (
     *("train.tar", "val.tar", "val-0000.tar", "coco/val-0000.tar", "distractors/images-0.tar"),
-    *("flickr8k/train-0000.tar", "flickr8k/val-0000.tar", "coco/train-0000.tar"),
+    *("flickr8k/train-0000.tar", "flickr8k/val-0000.tar", "coco/train-0000.tar", "coco/more-0000.tar"),
     *("data/coco/train-0.tar", "data/coco/val-0.tar", "data/flickr30k/test-0.tar"),
 )
 KINDS = {"triplets": "vldeformer", "flickr": "be", "coco": "be", "mini-multilingual": "lightningdot"}

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +67,26 @@ def cache_home(caches: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = Path(tempfile.mkdtemp(dir=caches))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def towns_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the table of towns, which takes seconds: made by one of the workers, not to be changed."""
+    from filelock import FileLock
+
+    from lexlip.errors import MissingPackage
+    from lexlip.retrieval.gazetteer import find_place
+
+    beside = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        beside = beside.parent
+    home = beside / "towns"
+    with FileLock(beside / "towns.lock"), pytest.MonkeyPatch.context() as patch:
+        home.mkdir(exist_ok=True)
+        patch.setenv("XDG_CACHE_HOME", str(home))
+        with suppress(MissingPackage):
+            find_place("paris")
+    return home
 
 
 @pytest.fixture(autouse=True, scope="session")

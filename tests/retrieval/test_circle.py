@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from lexlip.errors import DataError, FixableError
@@ -32,8 +34,11 @@ def test_what_is_not_on_earth(text: str) -> None:
         circle_of(text)
 
 
-def test_a_long_run_of_blanks_or_digits_is_refused_at_once() -> None:
+def test_a_long_run_of_blanks_or_digits_is_refused_at_once(
+    towns_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tried in all the ways in which it can be parted, it would take hours."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(towns_home))
     for text in (f"1{' ' * 10_000}x", "1" * 10_000 + "x"):
         with pytest.raises(FixableError):
             circle_of(text)

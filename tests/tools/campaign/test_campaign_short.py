@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,10 +59,11 @@ def test_an_attack_that_does_not_exist_is_named() -> None:
     assert "there is no attack 'kill'" in done.stderr
 
 
-def test_a_share_of_each_family(tmp_path: Path) -> None:
+def test_a_share_of_each_family(tmp_path: Path, towns_home: Path) -> None:
     """All tries share one process; a promise that is broken is named, with the command that repeats it."""
     assert {name.partition(".")[0] for name in SHARE} >= {attack.family for attack in choose([])} - SLOW
     folder, prepared = tmp_path / "share", prepare(tmp_path / "prepared")
+    shutil.copytree(towns_home, prepared / "towns")
     folder.mkdir()
     tries = [part for name, number in SHARE.items() for part in (name, "0", str(number))]
     command = [sys.executable, "-m", "tools.campaign.worker", prepared, folder, *tries]

@@ -1,7 +1,7 @@
 """What the commands of `lexlip table` print; test_table_options.py has what they take."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Run, error
 from tests.cli.test_evaluate import write_karpathy
 from tests.conftest import write_photos
 from tests.tiny import tiny_dense, tiny_stage
-from tests.tiny_clip import write_clip
+from tests.tiny_clip import write_clip, write_siglip
 from tests.training.run_folders import write_run
 
 SCENES = ["--source", "scenes:12:0", "--workers", 0]
@@ -263,8 +263,9 @@ def test_table_2_as_json(lexlip: Run, two_captions: Path) -> None:
     assert rows["top-4"]["photo_bytes_by_the_papers_accounting"] == 12
 
 
-def test_table_2_of_a_clip_and_a_split(lexlip: Run, tmp_path: Path) -> None:
-    write_clip(tmp_path / "clip")
+@pytest.mark.parametrize("write", [write_clip, write_siglip])
+def test_table_2_of_a_clip_and_a_split(lexlip: Run, tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    write(tmp_path / "clip")
     write_karpathy(tmp_path / "scenes")
     source = ["--queries", "dataset.json", "--images", "scenes", "--split", "test"]
     options = ["--clip", "clip", "--topk", "8", "--synthetic-distractors", "20", "--threads", "2"]
@@ -523,7 +524,8 @@ NO_RESULTS = " has no validation results (metrics.jsonl); name a run's folder, o
         (["2", "--queries", "photos", "--pool", "nothing"], "nothing does not exist"),
         (["2", "--queries", "photos", "--model", "maxi"], "no model 'maxi': "),
         (["2", "--queries", "photos", "--model", "cls"], "cls holds a dense model, not a lexlip one"),
-        (["2", "--queries", "photos", "--clip", "no"], "transformers cannot read the CLIP model 'no': "),
+        (["2", "--queries", "photos", "--clip", "no"], "no model 'no': neither a folder "),
+        (["2", "--queries", "photos", "--clip", "mini"], "'mini' is a model of LexLIP: give a CLIP or "),
         (["2", "--queries", "photos", "--split", "a"], "photos holds its photos itself: split is for tables"),
         (["2", "--queries", "bare"], str(no_captions("bare"))),
         # of stages

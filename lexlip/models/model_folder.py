@@ -60,6 +60,8 @@ def model_folder(name: str | Path) -> Path:
         except OSError as error:
             raise damaged(folder, error) from error
         return folder
+    if str(name).startswith(IN_FOLDER):
+        raise ModelError(f"no model '{name}': there is no folder of that name with an {OPEN_CLIP}")
     packaged = sorted(path.parent.name for path in PACKAGED.glob("*/config.json"))
     raise ModelError(
         f"no model '{name}': neither a folder with a config.json nor a packaged model"

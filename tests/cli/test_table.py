@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from tests.cli.conftest import Run, error
 from tests.cli.test_evaluate import write_karpathy
 from tests.conftest import write_photos
 from tests.tiny import tiny_dense, tiny_stage
-from tests.tiny_clip import write_clip
+from tests.tiny_clip import write_clip, write_siglip
 from tests.training.run_folders import write_run
 
 SCENES = ["--source", "scenes:12:0", "--workers", 0]
@@ -264,8 +264,9 @@ def test_table_2_as_json(lexlip: Run, two_captions: Path) -> None:
     assert rows["top-4"]["photo_bytes_by_the_papers_accounting"] == 12
 
 
-def test_table_2_of_a_clip_and_a_split(lexlip: Run, tmp_path: Path) -> None:
-    write_clip(tmp_path / "clip")
+@pytest.mark.parametrize("write", [write_clip, write_siglip])
+def test_table_2_of_a_clip_and_a_split(lexlip: Run, tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    write(tmp_path / "clip")
     write_karpathy(tmp_path / "scenes")
     source = ["--queries", "dataset.json", "--images", "scenes", "--split", "test"]
     options = ["--clip", "clip", "--topk", "8", "--synthetic-distractors", "20", "--threads", "2"]

@@ -48,7 +48,7 @@ def test_one_that_holds_two_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert lasting_name("local-dir:both") == f"local-dir:{folder.resolve()}"
     assert kind_of("hf-hub:both/of") == "open_clip"
     assert lasting_name("hf-hub:both/of") == "hf-hub:both/of"
-    with pytest.raises(ModelError, match="no model 'local-dir:neither'"):
+    with pytest.raises(ModelError, match="'local-dir:neither': there is no folder of that name"):
         model_folder("local-dir:neither")
 
 

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from transformers import BertConfig
 from lexlip.data import Scenes
 from lexlip.errors import ModelError
 from lexlip.models.load import load_model
+from lexlip.models.model_folder import PACKAGED
 from lexlip.models.open_clip import OpenClip
 from tests.tiny import CAPTIONS, check_vectors
 from tests.tiny_clip import DIMENSIONS, OPEN_CLIP, write_open_clip
@@ -114,6 +116,13 @@ def test_it_is_opened_as_any_model_is(folder: Path) -> None:
     assert model.unread("two dogs " * 8) == "two dogs"
     with pytest.raises(ModelError, match="open' has no words: use --query-encoder network"):
         model.encode_text("a dog", "words")
+
+
+def test_without_open_clip(folder: Path, run_python: Callable[..., Any]) -> None:
+    code = "import sys; sys.modules['open_clip'] = None; from lexlip.cli import main; main()"
+    done = run_python("-c", code, "index", PACKAGED.parent / "photos", "--model", folder)
+    assert done.returncode == 2
+    assert done.stderr.endswith("this needs open_clip: pip install 'lexlip[openclip]'\n")
 
 
 def test_code_beside_a_model_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

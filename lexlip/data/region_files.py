@@ -81,7 +81,7 @@ class WithRegions(View):
             source.unlisted,
             source.left,
         )
-        path = path_of(regions)
+        path, regions = path_of(regions), regions or "''"
         self._files = _Folder(path) if path.is_dir() else _Table(path, regions)
         self._name_of = self._match(regions)
 

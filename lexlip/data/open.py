@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from lexlip.config import SourceConfig
+from lexlip.config import RegionsConfig, SourceConfig
 from lexlip.data.caption_files import CaptionedSource, FurtherTexts
 from lexlip.data.captions import SUFFIXES as OF_TABLES
 from lexlip.data.captions import read_splits, read_table
@@ -26,14 +26,19 @@ MOST_SCENES = 1_000_000
 _PATTERN = re.compile(r"[*?\[{]")
 
 
-def open_sources(configs: Sequence[SourceConfig]) -> Source:
-    """List the photos of all sources of a config as one; DataError: a source is missing or has no photos."""
+def open_sources(configs: Sequence[SourceConfig], wanted: RegionsConfig | None = None) -> Source:
+    """List the photos of all sources of a config as one; DataError: a source is missing or has no photos.
+
+    With `wanted`, each source has regions, and those of its first photo are read, to see whether they fit.
+    """
     sources: list[Source] = []
     for config in configs:
         source = open_source(config.path, config.images, config.split)
         further = config.captions or config.words
         source = FurtherTexts(source, config.captions, config.words) if further else source
         sources.append(source if config.regions is None else WithRegions(source, config.regions))
+        if wanted is not None:
+            sources[-1].regions(0, wanted)
     return sources[0] if len(sources) == 1 else Concat(sources)
 
 

@@ -36,6 +36,7 @@ from lexlip.data.source import Source, View
 from lexlip.errors import DataError, UnreadableImage
 
 _COLUMNS = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
+_MOST_PIXELS, _LEAST_SIDE = 10**6, 1e-3  # so that areas are more than 0 in float32
 _FINAL_NUMBER = re.compile(r"0*([0-9]+)$")
 _BROKEN = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
 
@@ -43,7 +44,7 @@ _BROKEN = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.err
 class Regions(NamedTuple):
     """What a detector found in one photo."""
 
-    boxes: NDArray[np.float32]  # [n, 4], in pixels
+    boxes: NDArray[np.float32]  # [n, 4], in pixels; each has an area
     features: NDArray[np.float32]  # [n, d]
     classes: NDArray[np.float32] | None  # [n, c]; each row sums to 1
     width: float
@@ -58,7 +59,7 @@ class Regions(NamedTuple):
         found = 0 if self.classes is None else self.classes.shape[1]
         if wanted.classes not in (0, found):
             raise ValueError(f"a region has {found} classes, and the model takes {wanted.classes}")
-        x1, y1, x2, y2 = (self.boxes / np.array([self.width, self.height] * 2)).clip(0, 1).T
+        x1, y1, x2, y2 = (self.boxes / np.array([self.width, self.height] * 2)).T
         boxes = np.stack([x1, y1, x2, y2, x2 - x1, y2 - y1, (x2 - x1) * (y2 - y1)], axis=1)
         classes = self.classes[:, : wanted.classes] if self.classes is not None else self.features[:, :0]
         whole = np.concatenate([boxes, self.features, classes], axis=1)[: wanted.most]
@@ -75,13 +76,9 @@ class WithRegions(View):
 
     def __init__(self, source: Source, regions: str) -> None:
         self.name, self.source, self.items, self.given = source.name, source, source.items, source.given
-        self.roots, self.skipped, self.unlisted, self.left = (
-            source.roots,
-            source.skipped,
-            source.unlisted,
-            source.left,
-        )
-        path = path_of(regions)
+        self.roots, self.skipped = source.roots, source.skipped
+        self.unlisted, self.left = source.unlisted, source.left
+        path, regions = path_of(regions), regions or "''"
         self._files = _Folder(path) if path.is_dir() else _Table(path, regions)
         self._name_of = self._match(regions)
 
@@ -217,10 +214,12 @@ def _checked(arrays: Mapping[str, Any]) -> Regions:
             raise ValueError(f"it has boxes of {n} regions, and {name} of {len(matrix)}")
     if boxes.shape[1] != 4:
         raise ValueError(f"a box has {boxes.shape[1]} numbers, not 4: x1, y1, x2, y2")
-    if min(width, height) <= 0:
+    if not (0 < width <= _MOST_PIXELS and 0 < height <= _MOST_PIXELS):
         raise ValueError(f"the picture is {width:g} x {height:g} pixels")
-    outside = (boxes < -1) | (boxes > np.array([width, height] * 2) + 1)  # detectors round
-    flat = boxes[:, :2] >= boxes[:, 2:]
+    most = np.array([width, height] * 2, dtype=np.float32)
+    outside = (boxes < -1) | (boxes > most + 1)  # detectors round
+    seen = boxes.clip(0, most)
+    flat = seen[:, 2:] - seen[:, :2] < _LEAST_SIDE
     for wrong, why in ((outside, f"not in the picture of {width:g} x {height:g} pixels"), (flat, "empty")):
         if wrong.any():
             first = int(np.flatnonzero(wrong.any(axis=1))[0])
@@ -230,7 +229,7 @@ def _checked(arrays: Mapping[str, Any]) -> Regions:
         if (classes < 0).any() or not (sums > 0).all():
             raise ValueError("its classes are no probabilities: some are negative, or all of a region are 0")
         classes = classes / sums
-    return Regions(boxes, features, classes, width, height)
+    return Regions(seen, features, classes, width, height)
 
 
 def _matrix(arrays: Mapping[str, Any], name: str) -> NDArray[np.float32]:

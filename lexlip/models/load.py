@@ -116,7 +116,7 @@ def check_regions(regions: str | Path | None, models: Sequence[str | Path]) -> N
             f"'{taking[0]}' takes what a detector found in the photos: say where that is, by --regions"
         )
     if regions is not None and not taking:
-        raise ConfigError(f"'{models[0]}' takes pictures, not a detector's regions: leave --regions out")
+        raise ConfigError(f"'{models[0]}' does not take a detector's regions: leave --regions out")
 
 
 def _takes_regions(name: str | Path) -> bool:

@@ -304,8 +304,9 @@ def set_up(
     LexLIPError: photos, encoders, the config or the checkpoint cannot be used.
     """
     torch.manual_seed(config.seed)
-    train, val = open_sources(config.data.train), open_sources(config.data.val)
-    others = open_sources(config.data.others) if config.data.others else None
+    regions = config.model.image.regions
+    train, val = open_sources(config.data.train, regions), open_sources(config.data.val, regions)
+    others = open_sources(config.data.others, regions) if config.data.others else None
     for key, source in (("val", val), ("others", others)):
         if source is not None and not len(source.captioned()):
             raise DataError(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokenizerBase
 
-from lexlip.config import Config, SourceConfig
+from lexlip.config import Config, RegionsConfig, SourceConfig
 from lexlip.data import Source, open_sources
 from lexlip.encoders.hub_access import is_cached
 from lexlip.encoders.text import word_tokenizer
@@ -143,10 +143,11 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
         found.missing.append(str(error))
     if config.optim.batch < processes:
         found.missing.append(f"optim.batch={config.optim.batch} is fewer than {processes} processes")
-    train = _open("data.train", config.data.train, found.missing)
-    _open("data.val", config.data.val, found.missing)
+    regions = config.model.image.regions
+    train = _open("data.train", config.data.train, found.missing, regions)
+    _open("data.val", config.data.val, found.missing, regions)
     if config.data.others:
-        _open("data.others", config.data.others, found.missing)
+        _open("data.others", config.data.others, found.missing, regions)
     if train is None:
         found.rows = config.data.expected
     else:
@@ -160,7 +161,7 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
         found.model = _parameters(made)
         found.memory = estimate_memory(made, config, processes)
     photos = config.optim.batch / processes
-    regions, pixels = config.model.image.regions, 3 * max(config.sizes) ** 2
+    pixels = 3 * max(config.sizes) ** 2
     size = pixels if regions is None else BYTES * regions.most * regions.numbers
     found.shared_memory = config.data.workers * AHEAD * photos * size
     return found
@@ -169,12 +170,14 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
 # ---- what is there ----
 
 
-def _open(key: str, sources: Sequence[SourceConfig], missing: list[str]) -> Source | None:
+def _open(
+    key: str, sources: Sequence[SourceConfig], missing: list[str], regions: RegionsConfig | None
+) -> Source | None:
     """Return the photos of a key; None, and all that is missing, if they are not all here."""
     before = len(missing)
     for source in sources:
         try:
-            open_sources([source])
+            open_sources([source], regions)
         except LexLIPError as error:
             missing.append(f"{key}: {error}")
     if len(missing) > before:

@@ -66,6 +66,10 @@ def test_wrong_regions_end_a_run_in_one_sentence(
     _, said = train(lexlip, f"data.workers={workers}", "optim.steps=2", code=2)  # after a line about the run
     why = "its features have numbers that are not finite"
     assert said == f"Error: the regions in regions/t9.npz cannot be used: {why}"
+    (said,) = train(lexlip, "data.val=val", code=2)
+    assert said.startswith(
+        "Error: the model takes a detector's regions, and it is not said where those of val "
+    )
     Path("regions/t9.npz").unlink()
     assert train(lexlip, code=2) == ["Error: t9.png of train has no regions in regions"]
 
@@ -78,7 +82,7 @@ def test_what_a_model_takes_is_said(lexlip: Run, few: dict[str, dict[str, np.nda
         said = error(lexlip(command, "val", "--model", model, code=2))
         assert said == f"'{model}' takes what a detector found in the photos: say where that is, by --regions"
         said = error(lexlip(command, "val", "--regions", "regions", code=2))
-        assert said == "'mini' takes pictures, not a detector's regions: leave --regions out"
+        assert said == "'mini' does not take a detector's regions: leave --regions out"
         said = error(lexlip(command, "val", "--model", model, "--regions", "regions.tsv", code=2))
         assert said.endswith("cannot be used: a region has 0 classes, and the model takes 9")
     assert not Path(".lexlip").exists()

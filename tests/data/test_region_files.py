@@ -100,6 +100,7 @@ BOXES = np.array([[0, 0, 5, 5], [1, 1, 4, 4], [2, 2, 3, 3]])
         ({"boxes": BOXES * 20}, "box 0, 0, 0, 100, 100, is not in the picture of 64 x 48 pixels"),
         ({"boxes": BOXES - 3}, "box 0, -3, -3, 2, 2, is not in the picture of 64 x 48 pixels"),
         ({"boxes": BOXES[:, [0, 1, 0, 3]]}, "box 0, 0, 0, 0, 5, is empty"),
+        ({"boxes": BOXES[:1].repeat(3, 0) - [0.9, 0, 5.5, 0]}, "box 0, -0.9, 0, -0.5, 5, is empty"),
         ({"boxes": BOXES, "features": np.ones((2, FEATURES))}, "it has boxes of 3 regions, and features of"),
         ({"boxes": BOXES[:, :3]}, "a box has 3 numbers, not 4: x1, y1, x2, y2"),
         ({"boxes": BOXES[:0]}, "its boxes are empty"),

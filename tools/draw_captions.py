@@ -31,7 +31,7 @@ def draw(photos: Sequence[Sequence[str]], number: int) -> list[str]:
     seen: Counter[str] = Counter()
     drawn = []
     for run in np.array_split(np.arange(len(photos)), number):
-        captions = [caption for photo in run for caption in photos[photo]]
+        captions = [caption for photo in run.tolist() for caption in photos[photo]]
         words = [{word for word in words_in(caption) if is_content_word(word)} for caption in captions]
         rare = [sum(1 / (1 + seen[word]) for word in some) / (1 + len(some)) for some in words]
         best = max(range(len(captions)), key=rare.__getitem__)

@@ -53,10 +53,10 @@ def lexicon(
     lines = read_caption_lines(PACKAGED if captions is None else captions)
     source = None if photos is None else open_source(photos)
 
-    from lexlip.training.lexicon_fit import load_dense, make_lexicon
+    from lexlip.training.lexicon_fit import load_towers, make_lexicon
 
     with interruptible("no model was written"):
-        made = make_lexicon(load_dense(model, device), lines, source, folder.name, progress=not as_json)
+        made = make_lexicon(load_towers(model, device), lines, source, folder.name, progress=not as_json)
         save_whole(made, folder)
     done = {
         "model": output,

@@ -57,7 +57,7 @@ _NAMES = {  # of transformers and of timm; the three matrices of an attention be
 Floats = NDArray[np.float32]
 
 
-def load_dense(name: str | Path, device: str = "cpu") -> Clip | Dense:
+def load_towers(name: str | Path, device: str = "cpu") -> Clip | Dense:
     """Load a CLIP or dense model onto a device; ModelError: it is none. ConfigError: no such device."""
     kind = kind_of(name)
     if kind not in ("clip", "dense"):

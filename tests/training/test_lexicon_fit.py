@@ -20,7 +20,7 @@ from lexlip.sparse.quantize import quantize
 from lexlip.sparse.top_words import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
-from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_dense, make_lexicon, unit
+from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_towers, make_lexicon, unit
 from lexlip.training.run_folder import save_whole
 from lexlip.training.step import make_optimizer
 from lexlip.words.vocabulary import Vocabulary
@@ -104,7 +104,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_it_is_saved_and_loaded_as_a_lexlip(folder: Path, tmp_path: Path) -> None:
-    model = make_lexicon(load_dense(folder), MANY, None, "words")
+    model = make_lexicon(load_towers(folder), MANY, None, "words")
     save_whole(model, tmp_path / "words")
     loaded, photos = LexLIP.from_pretrained(tmp_path / "words"), tiny_photos(3)
     assert loaded.identity == model.identity
@@ -118,7 +118,7 @@ def test_it_is_saved_and_loaded_as_a_lexlip(folder: Path, tmp_path: Path) -> Non
     ):
         assert ours.nnz
         check_vectors(ours, theirs)
-    again = make_lexicon(load_dense(folder), MANY, None, "words")
+    again = make_lexicon(load_towers(folder), MANY, None, "words")
     assert (again.encode_text(MANY[:50]) != model.encode_text(MANY[:50])).nnz == 0
 
 
@@ -172,7 +172,7 @@ def words_of(dense: Clip | Dense) -> Vocabulary:
 
 
 def test_vectors_before_words_are_those_of_the_dense_model(folder: Path) -> None:
-    dense = load_dense(folder)
+    dense = load_towers(folder)
     model, photos = lexlip_of(dense, words_of(dense), "words"), tiny_photos(3)
     states = model.pooled_image(model.image_encoder(photos))
     found = torch.nn.functional.normalize(model.image_head.project(states))
@@ -187,6 +187,6 @@ def test_vectors_before_words_are_those_of_the_dense_model(folder: Path) -> None
 def test_models_that_have_no_dense_vectors(tmp_path: Path) -> None:
     tiny_model().save(tmp_path / "lexlip")
     with pytest.raises(ModelError, match="is a lexlip model, which has words already: give a CLIP model"):
-        load_dense(tmp_path / "lexlip")
+        load_towers(tmp_path / "lexlip")
     with pytest.raises(ModelError, match="'bm25' is a bm25 model: give a CLIP model or one of kind dense"):
-        load_dense("bm25")
+        load_towers("bm25")

@@ -40,11 +40,7 @@ def fill(disk: Path, kilobytes_left: int) -> Path:
     return file
 
 
-FULL_AT = [0, 60, 324, *(pytest.param(left, marks=pytest.mark.slow) for left in (8, 108, 200, 308))]
-"""Kilobytes that are left: for nothing, or for some of the files of a checkpoint, which needs 332."""
-
-
-@pytest.mark.parametrize("left", FULL_AT)
+@pytest.mark.parametrize("left", [0, 8, 60, 108, 200, 308, 324])  # kilobytes; a checkpoint needs 332
 def test_a_full_disk_leaves_the_last_checkpoint(
     disk: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:

@@ -152,10 +152,7 @@ def test_a_plan_of_phases(three: list[Config], tmp_path: Path) -> None:
         pretrain(changed, resume=True)
 
 
-@pytest.mark.parametrize(
-    ("phase", "step"),
-    [(0, 3), (1, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 3), (2, 4)))],
-)
+@pytest.mark.parametrize(("phase", "step"), [(0, 3), (1, 1), (1, 3), (2, 4)])
 def test_an_interrupted_phase_goes_on(
     three: list[Config], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: int, step: int
 ) -> None:

@@ -28,7 +28,7 @@ def test_given_words_find_all_photos_that_have_some(
                 member.size = len(data)
                 file.addfile(member, BytesIO(data))
     monkeypatch.setattr("tools.studies.one_box.MODEL", str(model_folder))
-    monkeypatch.setattr("lexlip.search.answering.LEAST_NAMED", 0.6)  # main sets it
+    monkeypatch.setattr("lexlip.search.named_photos.LEAST_NAMED", 0.6)  # main sets it
     main(tar, tmp_path / "work", [0.8])
     rows = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if "by " in line]
     assert [row[0] for row in rows] == [

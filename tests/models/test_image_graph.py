@@ -15,7 +15,7 @@ from lexlip.models.image_graph import image_graph
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import GRAPH, check_model
 from lexlip.queries.photo_encoder import PhotoEncoder, open_encoder
-from lexlip.training.lexicon_fit import lexlip_of, load_dense
+from lexlip.training.lexicon_fit import lexlip_of, load_towers
 from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
 from tests.tiny_clip import write_clip
@@ -60,7 +60,7 @@ def test_a_saved_model_has_the_graph_of_its_size(model: LexLIP, tmp_path: Path) 
 def test_pooled_heads_on_transformers_and_others(kind: str, tmp_path: Path) -> None:
     dense: Clip | Dense
     if kind == "clip":
-        dense = load_dense(write_clip(tmp_path / "clip"))
+        dense = load_towers(write_clip(tmp_path / "clip"))
     elif kind == "convolutional":
         dense = tiny_dense(CONVOLUTIONAL)
     else:

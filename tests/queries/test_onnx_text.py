@@ -9,7 +9,7 @@ from lexlip.config import VocabularyConfig
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries import onnx_text
 from lexlip.queries.text_queries import TextQueries
-from lexlip.training.lexicon_fit import lexlip_of, load_dense
+from lexlip.training.lexicon_fit import lexlip_of, load_towers
 from lexlip.words.vocabulary import Vocabulary
 from tests.queries.saved_models import SENTENCES, cosines, saved
 from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model
@@ -51,7 +51,7 @@ def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def pooled(request: pytest.FixtureRequest, tmp_path: Path) -> LexLIP:
     """A model with the encoders of a CLIP, of any activation, or of a dense model, of any pooling."""
     if request.param in ("clip", "gelu"):
-        dense = load_dense(
+        dense = load_towers(
             write_clip(tmp_path / "dense", hidden_act="quick_gelu" if request.param == "clip" else "gelu")
         )
     else:

@@ -120,7 +120,8 @@ def check_regions(regions: str | Path | None, models: Sequence[str | Path]) -> N
 
 
 def _takes_regions(name: str | Path) -> bool:
-    if kind_of(name) not in MODELS or not MODELS[kind_of(name)].trained_here:
+    kind = MODELS.get(kind_of(name))
+    if kind is None or not kind.trained_here:
         return False
     description = read_description(model_folder(name))
     return bool(description.get("model", {}).get("image", {}).get("name") == REGIONS)

@@ -9,32 +9,19 @@ import faiss
 import numpy as np
 import pytest
 
-from lexlip.bench.clocks import Timed
 from lexlip.bench.tables import dense_systems as module
 from lexlip.bench.tables.dense_systems import UNTRAINED, dense_systems, without_weights
 from lexlip.bench.tables.first_stages import TableSettings
-from lexlip.bench.tables.row import IndexSize, Row
-from lexlip.bench.tables.system import System
+from lexlip.bench.tables.row import Row
 from lexlip.data import Scenes
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recalls import recall_at_k
+from tests.bench.tables.test_systems import POOL, VECTORS, size_of, timed
 from tests.measure.pools import make_pool, pool_of
 from tests.search.engines.vectors import unit
 from tests.tiny import tiny_dense
 
-VECTORS = make_pool()
-POOL = VECTORS.pool
 BY_BRUTE_FORCE = ("none, one by one", "none, 256 together")
-
-
-def size_of(system: System) -> IndexSize:
-    assert system.row.index is not None
-    return system.row.index
-
-
-def timed(system: System) -> Timed:
-    assert system.timed is not None
-    return system.timed
 
 
 def rows_of(vectors: PoolVectors, **settings: Any) -> dict[tuple[str, str], Row]:

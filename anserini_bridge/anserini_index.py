@@ -1,8 +1,8 @@
 """Searches an index that Anserini made, of words with their weights as term frequencies.
 
-It is what `IndexCollection -collection JsonVectorCollection -impact -pretokenized` writes: Lucene's files alone,
-of documents with the fields `id` and `contents`. It says neither which model its words are of nor how their
-weights were made whole.
+It is what `IndexCollection -collection JsonVectorCollection -impact -pretokenized` writes: Lucene's files
+alone, of documents with the fields `id` and `contents`. It says neither which model its words are of nor how
+their weights were made whole.
 """
 
 from __future__ import annotations

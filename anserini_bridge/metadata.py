@@ -197,8 +197,8 @@ def _read(path: Path) -> dict[str, Any]:
         if is_of_anserini(path):
             raise IndexNotFound(
                 f"{path} holds an index of Lucene's alone, such as Anserini makes, which knows nothing of"
-                " photos and their model: only `lexlip search --model NAME` can ask it; for all else index its"
-                " photos with `lexlip index FOLDER`"
+                " photos and their model: only `lexlip search --model NAME` can ask it; for all else index"
+                " its photos with `lexlip index FOLDER`"
             ) from None
         reason = f"{path} holds no index" if path.is_dir() else f"there is no index at {path}"
         raise IndexNotFound(

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from bridge_corpus import A, ABC, SETTINGS, Corpus, brute_force, listed, literal, named, random_vectors
+from bridge_corpus import ABC, SETTINGS, A, Corpus, brute_force, listed, literal, named, random_vectors
 from scipy.sparse import csr_matrix
 from skips import needs_anserini
 
@@ -50,7 +50,7 @@ def test_what_the_index_stores_is_read_back(made: Path, corpus: Corpus) -> None:
 
 def test_words_of_another_model_are_refused(made: Path, corpus: Corpus) -> None:
     lost = int((corpus.vectors[ROWS, 199] > 0).sum())
-    says = f"{lost} of the .* words of documents in the index at {literal(made)} are not among those of mini@1"
+    says = f"{lost} of the .* words of documents in the index at {literal(made)} are not among those of mini"
     with pytest.raises(VocabularyMismatch, match=says):
         AnseriniSearcher(made, corpus.words[:199], *HOW)
     with pytest.raises(VocabularyMismatch, match="name the model that made them"):

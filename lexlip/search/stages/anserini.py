@@ -1,4 +1,4 @@
-"""The first stage over an index that Anserini made of a model's words, such as from `lexlip export anserini`."""
+"""The first stage over an index that Anserini made of a model's words, as of `lexlip export anserini`."""
 
 from __future__ import annotations
 

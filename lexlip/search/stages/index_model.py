@@ -44,7 +44,7 @@ def open_index(
 
     Args:
         index: the index's folder.
-        model: name or folder of the model; None is the one that made the index, which Anserini's does not name.
+        model: name or folder of the model; None is the one that made the index. Anserini's does not name it.
         query_encoder: how sentences become vectors; a dense index takes "network" only, captions need none.
         query_topk: words that a sentence keeps if the index is one of words; None keeps all.
         device: where pictures, and sentences for dense vectors, are encoded; see

@@ -7,6 +7,7 @@ their weights were made whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from anserini_bridge.metadata import (
     vocabulary_hash,
 )
 from anserini_bridge.searcher import ImpactSearcher
+
+_COMMIT = re.compile(f"{LUCENE_COMMIT}[0-9a-z]+")
 
 
 class AnseriniSearcher(ImpactSearcher):
@@ -75,7 +78,7 @@ class AnseriniSearcher(ImpactSearcher):
 
     def _read(self) -> IndexMetadata:
         """Return what was told of the index, with its newest commit."""
-        commits = [file.name for file in self.path.glob(f"{LUCENE_COMMIT}*")]
+        commits = [name for file in self.path.iterdir() if _COMMIT.fullmatch(name := file.name)]
         newest = max(commits, key=lambda name: int(name.removeprefix(LUCENE_COMMIT), 36), default="")
         return replace(self._told, commit=newest)
 

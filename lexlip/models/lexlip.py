@@ -64,14 +64,15 @@ class LexLIP(DualEncoder):
 
     def joint_image(self, states: Tensor) -> Tensor:
         """Return the dense vectors below a photo's words, [B, D_joint]; only with `config.joint`."""
-        vectors: Tensor = self.image_head.joint(self.pooled_image(states))
+        head: Any = self.image_head
+        vectors: Tensor = head.joint(self.pooled_image(states))
         return vectors
 
     def joint_text(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return the dense vectors below captions' words, [T, D_joint]; only with `config.joint`."""
-        joint = self.text_head.joint
+        head: Any = self.text_head
         return in_groups(
-            lambda ids, mask: joint(self.pooled_text(self.text_encoder(ids, mask), mask)), ids, mask
+            lambda ids, mask: head.joint(self.pooled_text(self.text_encoder(ids, mask), mask)), ids, mask
         )
 
     @staticmethod

@@ -403,7 +403,7 @@ def distillation_share(compared: Compared) -> Tensor:
 
 
 class Side(NamedTuple):
-    """What photos and texts are compared by; scores are dot products."""
+    """What photos and texts are compared by: unit vectors, or those whose dot products count."""
 
     images: Tensor  # [B', D]
     texts: Tensor  # [T', D]
@@ -420,14 +420,17 @@ def _sides(compared: Compared) -> tuple[Side, Side]:
 def _following(compared: Compared, student: Side, teacher: Side) -> Tensor:
     """Return the divergence of scores from those of a teacher without gradient, both directions averaged."""
     _, _, owners, rows = compared.everyone
-    losses = []
-    for queries, documents in (("texts", "images"), ("images", "texts")):
-        scores = []
-        for side in (student, teacher):
-            asked = getattr(side, queries)[rows if queries == "texts" else owners[rows]]
-            scores.append(asked @ getattr(side, documents).t())
-        losses.append(divergence(scores[0], scores[1].detach(), compared.config.temperature))
-    return compared.text_share * (losses[0] + losses[1]) / 2
+    to_images, to_texts = (
+        divergence(one, other.detach(), compared.config.temperature)
+        for one, other in (
+            (student.texts[rows] @ student.images.t(), teacher.texts[rows] @ teacher.images.t()),
+            (
+                student.images[owners[rows]] @ student.texts.t(),
+                teacher.images[owners[rows]] @ teacher.texts.t(),
+            ),
+        )
+    )
+    return compared.text_share * (to_images + to_texts) / 2
 
 
 def dense_distillation_share(compared: Compared) -> Tensor:
@@ -451,10 +454,7 @@ def self_distillation_share(compared: Compared) -> Tensor:
     dense, words = _sides(compared)
     whole = Side(*(torch.cat(both, dim=1) / math.sqrt(2) for both in zip(dense, words, strict=True)))
     losses = [_following(compared, side, whole) for side in (dense, words)]
-    config, (_, _, owners, rows) = compared.config, compared.everyone
-    for images, texts in (dense, words, whole):
-        how = config.temperature, config.same_image_negatives, rows, "dot"
-        losses.append(contrastive(images, texts, owners, *how))
+    losses += [in_batch(compared, *side) for side in (dense, words, whole)]
     return sum(losses[1:], start=losses[0]) / 2
 
 

@@ -69,6 +69,7 @@ def test_other_folders_are_no_such_index(made: Path, index: Path, tmp_path: Path
         ImpactSearcher(made)
 
 
+@pytest.mark.slow
 def test_a_newer_state_is_found(tmp_path: Path) -> None:
     documents, rows = tmp_path / "documents", csr_matrix([[1, 0, 0], [2, 1, 0]])
     documents.mkdir()

@@ -42,6 +42,11 @@ from anserini_bridge.storage import (
 
 FORMAT_VERSION = 2
 VOCABULARY_FILE = "vocabulary.txt"
+LUCENE_COMMIT = "segments_"
+"""How the names of Lucene's files that name a commit begin; a number in base 36 follows."""
+
+ANSERINI = "anserini"
+"""The kind of an index of Lucene's alone, such as Anserini makes; no `index.json` says it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +133,18 @@ def check_same_vocabulary(path: Path, metadata: IndexMetadata, words: Sequence[s
         )
 
 
+def is_of_anserini(path: str | Path) -> bool:
+    """Return whether a folder holds an index of Lucene's, and no `index.json` that says more about it."""
+    return not (Path(path) / METADATA_FILE).exists() and any(Path(path).glob(f"{LUCENE_COMMIT}*"))
+
+
+def read_searched_header(path: str | Path) -> IndexHeader:
+    """Read what `read_header` does, or say of an index of Anserini's that it is one."""
+    if is_of_anserini(path):
+        return IndexHeader(kind=ANSERINI, directory=".", documents=0, encoder="a model that it does not name")
+    return read_header(path)
+
+
 def read_header(path: str | Path) -> IndexHeader:
     """Read the part of `index.json` that indexes of every kind have.
 
@@ -177,11 +194,11 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = read_json(file)
     except FileNotFoundError:
-        if any(path.glob("segments_*")):
+        if is_of_anserini(path):
             raise IndexNotFound(
-                f"{path} holds an index of Lucene's alone, such as Anserini makes, which does not say what"
-                " model its words are of: ask it with Anserini or Pyserini, or index its photos with"
-                " `lexlip index FOLDER`"
+                f"{path} holds an index of Lucene's alone, such as Anserini makes, which knows nothing of"
+                " photos and their model: only `lexlip search --model NAME` can ask it; for all else index"
+                " its photos with `lexlip index FOLDER`"
             ) from None
         reason = f"{path} holds no index" if path.is_dir() else f"there is no index at {path}"
         raise IndexNotFound(

@@ -108,6 +108,8 @@ class ImpactSearcher:
         NoJava, NoJar, JVMConflict: see `start_jvm`.
     """
 
+    _lucene = LUCENE_FOLDER  # in the data folder
+
     def __init__(
         self, path: str | Path, vocabulary: Sequence[str] | None = None, without: Iterable[str] = ()
     ) -> None:
@@ -328,12 +330,21 @@ class ImpactSearcher:
             self._opened = self._counted(opened.folder, metadata, opened.words)
         return bool(newer)
 
-    def _open(self, metadata: IndexMetadata) -> _Opened:
+    def _read(self) -> IndexMetadata:
+        """Return what the index says about itself now."""
+        return read_metadata(self.path)
+
+    def _words(self, metadata: IndexMetadata) -> tuple[str, ...]:
+        """Return the words of the index; VocabularyMismatch: they are not those that it must have."""
         words = read_words(self.path, metadata)
         if self._expected is not None:
             check_same_vocabulary(self.path, metadata, self._expected)
-        folder = self.path / metadata.directory / LUCENE_FOLDER
-        check_data(self.path, f"{metadata.directory}/{LUCENE_FOLDER}")
+        return words
+
+    def _open(self, metadata: IndexMetadata) -> _Opened:
+        words = self._words(metadata)
+        folder = self.path / metadata.directory / self._lucene
+        check_data(self.path, f"{metadata.directory}/{self._lucene}")
         with java_errors(self.path):
             java = _java()(
                 str(folder).encode(), metadata.commit.encode(), *pack_strings(words), self._without
@@ -343,11 +354,11 @@ class ImpactSearcher:
     def _with_newest(self, use: Callable[[IndexMetadata], Used]) -> Used:
         """Use the newest state of the index; begin again if a writer has replaced it meanwhile."""
         while True:
-            metadata = read_metadata(self.path)
+            metadata = self._read()
             try:
                 return use(metadata)
             except CorruptIndex:
-                if read_metadata(self.path) == metadata:
+                if self._read() == metadata:
                     raise
 
     def _counted(self, folder: _Folder, metadata: IndexMetadata, words: tuple[str, ...]) -> _Opened:

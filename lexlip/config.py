@@ -304,6 +304,14 @@ class ObjectiveConfig:
     anchor_contrastive: float = _loss("words")  # image against the caption's bag of words
     anchor_align: float = _loss("words")  # 1 - cosine of the text vector and the caption's bag of words
     anchor_words: float = _loss("words")  # the image bottleneck (Eq. 8) predicts the words of its captions
+    caption_gated: float = _loss("words")  # V-SPLADE: photos activate words that their captions have
+    # share of the run in which a caption's chance to have other words than its own rises from 0 to 1 (D2S);
+    # 0: it always has them
+    expansion_warmup: float = _for("words", 0.0)
+    # D2S: words follow the scores of the dense vectors below them (model.joint), which are not changed by it
+    dense_distillation: float = _loss("words")
+    # contrast of words, of these dense vectors and of both together, whose scores each of the two follows
+    self_distillation: float = _loss("words")
     distillation: float = _loss("vectors")  # follows the scores of `teacher`, with documents cut as by `topk`
     triplet: float = _loss("vectors")  # BE: a pair against the hardest negatives of the batch
     margin: float = 0.1  # of the triplets
@@ -324,7 +332,7 @@ class ObjectiveConfig:
         _check_not_negative("objective.", self, "margin")
         _check_positive("objective.", self, "temperature", "softmax_scale", "mask_patches", "topk")
         _check_share("objective.", self, "momentum", "mask_encoder", "mask_decoder", "mask_patches")
-        _check_share("objective.", self, "hard_negatives")
+        _check_share("objective.", self, "hard_negatives", "expansion_warmup")
         if self.alternate and len(self.turns) < 2:
             raise ConfigError("objective.alternate has one loss only to train; set it to false")
         if self.mask_encoder > self.mask_decoder:
@@ -365,9 +373,22 @@ class ObjectiveConfig:
     def anchors(self) -> bool:
         return self.anchor_contrastive > 0 or self.anchor_align > 0 or self.anchor_words > 0
 
+    @property
+    def reads_words(self) -> bool:
+        """Whether a loss looks at the words that captions have."""
+        return self.anchors or self.caption_gated > 0 or self.expansion_warmup > 0
+
+    @property
+    def joint(self) -> bool:
+        """Whether a loss looks at the dense vectors which words are made of."""
+        return any(getattr(self, name) for name in JOINT)
+
 
 TASKS = ("matching", "vmlm", "smrm")
 """The losses that have a step to themselves with `ObjectiveConfig.alternate`."""
+
+JOINT = ("dense_distillation", "self_distillation")
+"""The losses that look at the dense vectors which a model's words are made of."""
 
 LOSSES = tuple(key.name for key in fields(ObjectiveConfig) if key.metadata.get("loss"))
 """The keys that are weights of losses."""
@@ -520,6 +541,12 @@ class Config:
                 "model.joint is of a model that `lexlip lexicon` made, and its heads do not read tokens:"
                 " start from it (init=), and set the weights of mlm, image_to_text and text_to_text to 0"
             )
+        for name in JOINT:
+            if getattr(self.objective, name) and not self.model.joint:
+                raise ConfigError(
+                    f"objective.{name} compares words with the dense vectors that they are made of: start"
+                    " from a model that `lexlip lexicon` made (init=, model.joint), or set it to 0"
+                )
         if self.new_words and (self.init is None or not kind.words or self.model.joint):
             raise ConfigError(
                 "new_words adds to the vocabulary of a model that a run starts from, whose lexicon heads read"

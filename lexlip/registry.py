@@ -77,10 +77,11 @@ INDEXES = {
     "sharded": "lexlip.search.stages.impact:ShardedStage",
     "dense": "lexlip.search.stages.dense:DenseStage",
     "bm25": "lexlip.search.stages.bm25:BM25Stage",
+    "anserini": "lexlip.search.stages.anserini:AnseriniStage",
 }
-"""Kinds of indexes (`kind` in index.json) and what searches each."""
+"""Kinds of indexes (`kind` in index.json, which Anserini's have not) and what searches each."""
 
-WITH_WORDS = ("impact", "sharded")
+WITH_WORDS = ("impact", "sharded", "anserini")
 """Kinds of indexes that know the words of photos."""
 
 

@@ -247,9 +247,10 @@ def given(context: click.Context, option: str) -> Any:
 
 def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
     """Raise ConfigError if the user gave one of these options, which have no effect here."""
+    names = {param.name: max(param.opts, key=len) for param in context.command.params}
     for option in options:
         if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
-            raise ConfigError(f"--{option.replace('_', '-')} {why}: leave it out")
+            raise ConfigError(f"{names[option]} {why}: leave it out")
 
 
 def one_format(markdown: bool, as_json: bool) -> None:

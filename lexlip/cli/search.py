@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 SUGGESTIONS = 8  # words to search on with, in JSON
 OF_STAGES = ("model", "query_encoder", "query_topk", "hybrid", "hybrid_weight", "device", "captions")
 """Options that are arguments of `PhotoSearch`."""
+OF_PHOTOS = (
+    *options.FILTERS,
+    *("sort", "group", "rerank", "also", "captions", "content_only", "html", "copy_to", "add_to", "shape"),
+)
+"""Options that need more of an index than ids and words."""
 OF_SERVERS = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json")
 """What --server goes with."""
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
@@ -155,11 +160,12 @@ def search(
         return
 
     from anserini_bridge import find_jar, find_java, needs_java, read_header
+    from anserini_bridge.metadata import read_searched_header
     from lexlip.machine.output_files import check_output
 
     if html:
         check_output(html, "the contact sheet ")
-    header = read_header(index_folder)
+    header = read_searched_header(index_folder)
     _check_index(context, header)
     if needs_java(index_folder, header) or given["captions"]:
         find_java(), find_jar()  # fail before the seconds that loading torch takes
@@ -270,6 +276,9 @@ def _check_index(context: click.Context, header: IndexHeader) -> None:
     made = f"and {context.params['index_folder']} was made with {header.encoder}"
     if header.kind == "dense":
         options.refuse(context, ["query_topk"], f"is for an index of words, {made}")
+    if header.kind == "anserini":
+        why = f"needs what `lexlip index` keeps of photos, and {context.params['index_folder']} is Anserini's"
+        options.refuse(context, OF_PHOTOS, why)
     if header.kind == "bm25":
         unused = ["query_topk", "query_encoder"]
         options.refuse(context, unused, f"is for queries that a model encodes, {made}")

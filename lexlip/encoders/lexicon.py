@@ -90,7 +90,11 @@ class PooledHead(nn.Module):
 
     def forward(self, state: Tensor) -> Tensor:
         """Return raw logits, float32 [B, V], of pooled states [B, D_in]."""
-        return self.logits(F.normalize(self.project(state), dim=1))
+        return self.logits(self.joint(state))
+
+    def joint(self, state: Tensor) -> Tensor:
+        """Return unit vectors of the shared space, [B, D], of pooled states [B, D_in]."""
+        return F.normalize(self.project(state), dim=1)
 
     def logits(self, joint: Tensor) -> Tensor:
         """Return the same of unit vectors of the shared space, [B, D]."""

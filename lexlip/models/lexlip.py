@@ -11,7 +11,7 @@ from torch import Tensor
 from lexlip.encoders.lexicon import BagOfWords, LexiconHead, PooledHead, WordPieces, sparse_vector
 from lexlip.encoders.text import load_mlm_head
 from lexlip.errors import ModelError
-from lexlip.models.dual_encoder import DualEncoder
+from lexlip.models.dual_encoder import DualEncoder, in_groups
 from lexlip.words.vocabulary import Vocabulary, tokenize_captions
 
 
@@ -61,6 +61,19 @@ class LexLIP(DualEncoder):
         positions = mask if self.config.special_positions else mask & ~self.text_encoder.special_tokens(ids)
         logits: Tensor = self.text_head(states, positions)
         return logits
+
+    def joint_image(self, states: Tensor) -> Tensor:
+        """Return the dense vectors below a photo's words, [B, D_joint]; only with `config.joint`."""
+        head: Any = self.image_head
+        vectors: Tensor = head.joint(self.pooled_image(states))
+        return vectors
+
+    def joint_text(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Return the dense vectors below captions' words, [T, D_joint]; only with `config.joint`."""
+        head: Any = self.text_head
+        return in_groups(
+            lambda ids, mask: head.joint(self.pooled_text(self.text_encoder(ids, mask), mask)), ids, mask
+        )
 
     @staticmethod
     def vectors(raw: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ To add one: a function that returns a process's share, an entry in LOSSES, and i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -61,6 +62,8 @@ class Compared:
     image_logits: Tensor  # raw output [B, V] before it became a vector
     composed: tuple[Tensor, Tensor] | None = None  # vectors of half-changed photos [B, V] and texts [T, V]
     keys: Keys | None = None  # None without queues
+    joint: tuple[Tensor, Tensor] | None = None  # dense unit vectors below the words, [B, D] and [T, D]
+    present: Tensor | None = None  # bool [T, V], which words the texts contain; None if no loss asks
     bags: Tensor | None = None  # bags of words [T, V] of the texts; None without anchors
     word_counts: Tensor | None = None  # [B, V], how many of a photo's captions contain each word
     taught: TaughtScores | None = None
@@ -325,6 +328,47 @@ def _anchor_words(compared: Compared) -> Tensor:
     return compared.image_share * predict_words(logits, compared.word_counts)
 
 
+# ---- captions as gates: which words a photo, or a caption itself, may have ----
+
+
+def caption_gated(images: Tensor, logits: Tensor, captions: Tensor) -> Tensor:
+    """Return the caption-gated token supervision of V-SPLADE (Cho et al., 2026, arXiv 2605.30917).
+
+    A photo shall activate the words of its caption, first those that it has already: the weights of
+    -log sigmoid(logit_v) are (p_v + mean p) c_v, scaled to a sum of 1. There a model captions pages of
+    documents; here people captioned photos.
+
+    Args:
+        images: vectors p of each caption's photo, [T, V].
+        logits: their raw output, max-pooled, [T, V].
+        captions: weights c of the captions' own words, [T, V]; 0 for all others.
+
+    Returns:
+        A scalar: the mean over captions, 0 for one without words. Only logits get a gradient.
+    """
+    with torch.no_grad():
+        shared = (images + images.mean(dim=1, keepdim=True)) * captions
+        shared = shared / shared.sum(dim=1, keepdim=True).clamp(min=1e-8)
+    return -(shared * F.logsigmoid(logits.float())).sum(dim=1).mean()
+
+
+def _caption_gated(compared: Compared) -> Tensor:
+    assert compared.present is not None
+    own, photos = compared.texts * compared.present, compared.owners
+    return compared.text_share * caption_gated(compared.images[photos], compared.image_logits[photos], own)
+
+
+def control_expansion(texts: Tensor, present: Tensor, chance: float) -> Tensor:
+    """Return text vectors [T, V] of which each keeps all its words by chance, else only its own.
+
+    D2S's probabilistic expansion control (Nguyen et al., 2024, arXiv 2402.17535): a Bernoulli variable opens
+    expansion, ever more often as the run goes on, so that words keep their meaning. `present`, bool [T, V],
+    says which words each text contains.
+    """
+    expanded = torch.rand(len(texts), 1, device=texts.device) < chance
+    return texts * (present | expanded)
+
+
 # ---- distillation: photos and captions are to be as near to each other as a trained model finds them ----
 
 
@@ -355,6 +399,65 @@ def distillation_share(compared: Compared) -> Tensor:
     return compared.text_share * sum(losses[1:], start=losses[0]) / len(losses)
 
 
+# ---- distillation within a model whose words are made of dense vectors (`model.joint`) ----
+
+
+class Side(NamedTuple):
+    """What photos and texts are compared by: unit vectors, or those whose dot products count."""
+
+    images: Tensor  # [B', D]
+    texts: Tensor  # [T', D]
+
+
+def _sides(compared: Compared) -> tuple[Side, Side]:
+    """Return the dense vectors, and those of words, of all processes."""
+    assert compared.joint is not None
+    dense = Side(*(compared.gather(vectors)[0] for vectors in compared.joint))
+    both = compared.everyone.images, compared.everyone.texts
+    return dense, Side(*(compared_as(vectors, compared.metric) for vectors in both))
+
+
+def _following(compared: Compared, student: Side, teacher: Side) -> Tensor:
+    """Return the divergence of scores from those of a teacher without gradient, both directions averaged."""
+    _, _, owners, rows = compared.everyone
+    to_images, to_texts = (
+        divergence(one, other.detach(), compared.config.temperature)
+        for one, other in (
+            (student.texts[rows] @ student.images.t(), teacher.texts[rows] @ teacher.images.t()),
+            (
+                student.images[owners[rows]] @ student.texts.t(),
+                teacher.images[owners[rows]] @ teacher.texts.t(),
+            ),
+        )
+    )
+    return compared.text_share * (to_images + to_texts) / 2
+
+
+def dense_distillation_share(compared: Compared) -> Tensor:
+    """Return a process's share of the divergence of words from the dense vectors below them.
+
+    So D2S turns the vectors of a frozen dense model into words (Nguyen et al., 2024, arXiv 2402.17535). There
+    the scores of words have no temperature; here both have the one of `config`.
+    """
+    dense, words = _sides(compared)
+    return _following(compared, words, dense)
+
+
+def self_distillation_share(compared: Compared) -> Tensor:
+    """Return a process's share of the joint loss of words and the dense vectors below them.
+
+    Both together score as the mean of the two, s = (s_dense + s_words) / 2, and this teaches each (Song et
+    al., 2025, arXiv 2508.16707): L = (C(dense) + C(words) + C(s) + KL(s | dense) + KL(s | words)) / 2, where
+    C contrasts as `contrastive` does. There the parts have weights, the scores of words have no temperature,
+    and the teacher gets a gradient, too.
+    """
+    dense, words = _sides(compared)
+    whole = Side(*(torch.cat(both, dim=1) / math.sqrt(2) for both in zip(dense, words, strict=True)))
+    losses = [_following(compared, side, whole) for side in (dense, words)]
+    losses += [in_batch(compared, *side) for side in (dense, words, whole)]
+    return sum(losses[1:], start=losses[0]) / 2
+
+
 # ---- all of them ----
 
 
@@ -382,6 +485,9 @@ LOSSES: tuple[BatchLoss, ...] = (
     BatchLoss("contrastive", contrastive_share),  # Eq. 15-16, 20-22
     BatchLoss("topk_contrastive", truncated_share),
     BatchLoss("distillation", distillation_share),
+    BatchLoss("dense_distillation", dense_distillation_share),
+    BatchLoss("self_distillation", self_distillation_share),
+    BatchLoss("caption_gated", _caption_gated),
     BatchLoss("triplet", triplet_share),
     BatchLoss("flops_image", lambda c: _flops_share(c, c.images, c.total_images), _warmup),  # Eq. 17
     BatchLoss("flops_text", lambda c: _flops_share(c, c.texts, c.total_texts), _warmup),

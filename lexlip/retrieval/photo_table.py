@@ -28,6 +28,7 @@ import numpy as np
 
 from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
+from anserini_bridge.metadata import ANSERINI
 from anserini_bridge.storage import checksum
 from lexlip.data.files import Place, find_location, modified, read_place
 from lexlip.data.nearness import distance, is_place
@@ -492,13 +493,26 @@ class OldPhotoTable(PhotoTable):
     def located(self, filters: Filters) -> NDArray[np.float64]:
         return self._degrees([])
 
+    def _cannot(self, what: str) -> DataError:
+        """Return the error for what only a table of photos knows."""
+        if self.metadata.kind == ANSERINI:
+            return DataError(
+                f"the index {self.index} is Anserini's, and knows nothing of its photos, so it cannot {what}:"
+                " index them with `lexlip index FOLDER`"
+            )
+        return DataError(f"the index {self.index} is too old to {what}: index again without --update")
+
     def dates(self) -> list[Dated]:
         """Raise DataError: the index does not know dates."""
-        raise DataError(f"the index {self.index} is too old to list its photos: index again without --update")
+        raise self._cannot("list its photos")
 
     def select(self, filters: Filters) -> list[str]:
         """Raise DataError: the index does not know dates, folders, captions and places."""
-        raise DataError(f"the index {self.index} is too old to be filtered: index again without --update")
+        raise self._cannot("be filtered")
+
+    def having(self, field: str, wanted: Sequence[Phrase]) -> list[str]:
+        """Raise DataError: the index does not know the words that come with photos."""
+        raise self._cannot(f"be asked for a {field}")
 
     def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
         return 0, [0 for _ in wanted]

@@ -85,7 +85,7 @@ class Batch:
     owners: Tensor  # int64 [T], the row of each caption's photo
     numbers: Tensor | None = None  # int64 [T], which of its photo's captions each is
     masked: MaskedTokens | None = None  # None if no loss needs masked words
-    words: Words | None = None  # None without anchors
+    words: Words | None = None  # None if no loss looks at them
     others: Tokens | None = None  # for each caption one of another photo; None if no loss needs them
     composed: Tokens | None = None  # each caption with some words replaced; None if no loss needs them
     unreadable: tuple[str, ...] = ()  # photos that could not be read and were left out, with the reason
@@ -162,7 +162,7 @@ class Collate:
             owners=torch.from_numpy(np.repeat(np.arange(len(good)), [len(s.drawn) for s in good])),
             numbers=torch.tensor([i for sample in good for i in sample.drawn], dtype=torch.int64),
             masked=None if self.masking is None else self._mask(good, tokens.ids, self.masking),
-            words=self._words(good, captions) if objective.anchors else None,
+            words=self._words(good, captions) if objective.reads_words else None,
             others=self._tokenize(self._others(good)) if objective.matching else None,
             composed=self._tokenize(self._composed(good)) if objective.composed_negatives else None,
             unreadable=tuple(sample for sample in samples if isinstance(sample, str)),

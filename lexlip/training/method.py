@@ -27,7 +27,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -38,6 +38,7 @@ from lexlip.encoders.chunked_logits import masked_cross_entropy
 from lexlip.encoders.image import ImageEncoder
 from lexlip.encoders.lexicon import LexiconHead, WordPieces
 from lexlip.models.dual_encoder import DualEncoder, by_length
+from lexlip.models.lexlip import LexLIP
 from lexlip.objectives.losses import Keys
 from lexlip.objectives.masked_regions import class_divergence, regression
 from lexlip.training.batches import NOT_MASKED, Batch, PhotoBatch, Tokens
@@ -127,18 +128,24 @@ class Method(nn.Module):
     def raw(self, batch: Batch) -> Tensors:
         """Return what the losses over the whole batch take: {"image": [B, V], "text": [T, V]}.
 
-        Also "composed_image" and "composed_text" if the objective asks for them. Empty for a model without
-        vectors, and in a turn that trains pairs only.
+        Also "composed_image" and "composed_text", and the dense vectors "joint_image" and "joint_text", if
+        the objective asks for them. Empty for a model without vectors, and in a turn that trains pairs only.
         """
         return self._raw(batch, image_states(self.model, batch.photos))
 
     def _raw(self, batch: Batch, states: Tensor) -> Tensors:
         if not self.model.can.vectors or self.objective.only_matches:
             return {}
-        raw = {
-            "image": self.model.pool_image(states),
-            "text": self.model.raw_text(batch.captions.ids, batch.captions.mask),
-        }
+        captions = batch.captions.ids, batch.captions.mask
+        if self.objective.joint:
+            model = self.model
+            assert isinstance(model, LexLIP)
+            dense = {"joint_image": model.joint_image(states), "joint_text": model.joint_text(*captions)}
+            heads: Any = (model.image_head, model.text_head)
+            image, text = (head.logits(joint) for head, joint in zip(heads, dense.values(), strict=True))
+            raw = {"image": image, "text": text, **dense}
+        else:
+            raw = {"image": self.model.pool_image(states), "text": self.model.raw_text(*captions)}
         if batch.composed is not None:
             mixed = mix_tokens(states, self.model.image_encoder.prefix_tokens)
             raw["composed_image"] = self.model.pool_image(mixed)

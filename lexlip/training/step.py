@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from lexlip.config import OptimConfig
 from lexlip.errors import ConfigError
 from lexlip.machine.device import autocast, pick_precision
-from lexlip.objectives.losses import Compared, batch_loss
+from lexlip.objectives.losses import Compared, batch_loss, control_expansion
 from lexlip.training.batches import NOT_MASKED, Batch, Words
 from lexlip.training.distributed import Processes
 from lexlip.training.method import CAPTION_LOSSES, OPTIONAL_PARTS, Method, Tensors
@@ -253,12 +253,18 @@ def whole_batch_loss(step: Step, raw: Tensors, keys: Tensors | None) -> tuple[Te
     if not raw:
         return batch.owners.new_zeros((), dtype=torch.float32), {}
     images, texts = model.vectors(raw["image"]), model.vectors(raw["text"])
-    composed = bags = word_counts = None
+    composed = bags = word_counts = joint = present = None
     if "composed_image" in raw:
         composed = model.vectors(raw["composed_image"]), model.vectors(raw["composed_text"])
+    if "joint_image" in raw:
+        joint = raw["joint_image"], raw["joint_text"]
     if batch.words is not None:
-        bags = model.bag_of_words(_words_present(batch.words, texts))
+        present = _words_present(batch.words, texts)
+        bags = model.bag_of_words(present) if method.objective.anchors else None
         word_counts = _word_counts(batch.words, images)
+    if method.objective.expansion_warmup > step.progress:
+        assert present is not None
+        texts = control_expansion(texts, present, step.progress / method.objective.expansion_warmup)
     taught = None
     if method.teacher is not None and method.objective.distillation:
         taught = method.teacher.scores(batch, processes)
@@ -274,6 +280,8 @@ def whole_batch_loss(step: Step, raw: Tensors, keys: Tensors | None) -> tuple[Te
             image_logits=raw["image"],
             composed=composed,
             keys=None if keys is None else method.with_queues(keys),
+            joint=joint,
+            present=present,
             bags=bags,
             word_counts=word_counts,
             taught=taught,

@@ -87,6 +87,11 @@ def search(path: Path, queries: csr_matrix, k: int = 10, **how: Any) -> Answers:
         return listed(searcher.search(queries, k, **how))
 
 
+def named(row: csr_matrix, words: Sequence[str]) -> dict[str, int]:
+    """A query's weights by word."""
+    return {words[column]: int(weight) for column, weight in zip(row.indices, row.data, strict=True)}
+
+
 def brute_force(queries: csr_matrix, vectors: csr_matrix, ids: Sequence[str], k: int) -> Answers:
     """Return the k best of each query, by score and then by insertion order; a hit shares a word."""
     scores = (queries.astype(np.int64) @ vectors.astype(np.int64).T).toarray()

@@ -27,6 +27,7 @@ from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import quantize
 from tests.cli.conftest import ALL, Run, as_json, error, printed_without, search
 from tests.conftest import write_photos
+from tests.reference.anserini import index_with_anserini
 
 
 def test_json(indexed: Run, library: Path) -> None:
@@ -205,6 +206,24 @@ def test_no_index(lexlip: Run, tmp_path: Path) -> None:
     assert says.startswith(f"{tmp_path} holds no index: make one")
     says = error(lexlip("search", "dog", "--index", "notes.txt", code=2))
     assert says.startswith("notes.txt is a file, not an index")
+
+
+def test_an_index_that_anserini_made(lexlip: Run, photos: Path, model_folder: Path) -> None:
+    lexlip("index", "photos", "--model", model_folder)
+    lexlip("export", "anserini", "--output", "out")
+    of_anserini = "--index", index_with_anserini(Path("out/documents"), Path("anserini"))
+    expected = search(lexlip, ALL, "--content-only")
+    answer = search(lexlip, ALL, *of_anserini, "--model", model_folder)
+    assert answer["terms"] == expected["terms"]
+    shown = [[(hit["id"], hit["score"]) for hit in one["hits"]] for one in (answer, expected)]
+    assert sorted(shown[0]) == sorted(shown[1])
+    assert [hit["path"] for hit in answer["hits"]] == [id for id, _ in shown[0]]
+    assert "query words: " in lexlip("search", ALL, *of_anserini, "--model", model_folder).output
+    assert error(lexlip("search", ALL, *of_anserini, code=2)).endswith("name it with --model")
+    says = error(lexlip("search", ALL, *of_anserini, "-f", "paths", code=2))
+    assert says.startswith("--format needs what `lexlip index` keeps of photos, and anserini is Anserini's")
+    says = error(lexlip("serve", *of_anserini, code=2))
+    assert "only `lexlip search --model NAME` can ask it" in says
 
 
 def forget_flat(index: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -138,3 +139,51 @@ def naive_learning_rate(peak: float, step: int, steps: int, warmup: float) -> fl
     if number <= top:
         return peak * number / top
     return peak * (steps + 1 - number) / (steps + 1 - top)
+
+
+def naive_divergence(student: np.ndarray, teacher: np.ndarray, temperature: float) -> float:
+    """The mean over rows of the KL divergence of one softmax from another."""
+    chances = [np.exp(scores / temperature) for scores in (student, teacher)]
+    of_student, of_teacher = (row / row.sum(axis=1, keepdims=True) for row in chances)
+    return float((of_teacher * np.log(of_teacher / of_student)).sum(axis=1).mean())
+
+
+def naive_following(
+    student: np.ndarray, teacher: np.ndarray, owners: Sequence[int], temperature: float
+) -> float:
+    """Scores [T, B] of captions with photos follow others, and so do those of captions' photos."""
+    captions = naive_divergence(student, teacher, temperature)
+    photos = naive_divergence(student.T[list(owners)], teacher.T[list(owners)], temperature)
+    return (captions + photos) / 2
+
+
+def naive_info_nce(scores: np.ndarray, owners: Sequence[int], temperature: float) -> float:
+    """In-batch contrast of scores [T, B] of captions with photos; other captions of a photo are left out."""
+    losses = []
+    for t, i in enumerate(owners):
+        chances = np.exp(scores / temperature)
+        rivals = [o for o, owner in enumerate(owners) if o == t or owner != i]
+        losses.append(-np.log(chances[t, i] / chances[t].sum()))
+        losses.append(-np.log(chances[t, i] / chances[rivals, i].sum()))
+    return float(np.mean(losses))
+
+
+def naive_self_distillation(
+    dense: np.ndarray, words: np.ndarray, owners: Sequence[int], temperature: float
+) -> float:
+    """Scores of dense vectors and of words, [T, B], and their mean, which both follow."""
+    both = (dense + words) / 2
+    contrast = sum(naive_info_nce(scores, owners, temperature) for scores in (dense, words, both))
+    return (contrast + sum(naive_following(one, both, owners, temperature) for one in (dense, words))) / 2
+
+
+def naive_caption_gated(
+    images: np.ndarray, logits: np.ndarray, captions: np.ndarray, owners: Sequence[int]
+) -> float:
+    """-log sigmoid of a photo's logits, by p + mean p times the weight of a word in the caption."""
+    losses = []
+    for caption, owner in zip(captions, owners, strict=True):
+        weights = [(p + images[owner].mean()) * c for p, c in zip(images[owner], caption, strict=True)]
+        logs = [-math.log(1 / (1 + math.exp(-logit))) for logit in logits[owner]]
+        losses.append(sum(w * one for w, one in zip(weights, logs, strict=True)) / max(sum(weights), 1e-8))
+    return sum(losses) / len(losses)

@@ -33,7 +33,7 @@ SCRIPT = HERE / "several_processes.py"
 ROOT = Path(__file__).parents[2]
 
 NO_WORDS = {"flops_image": 0.0, "flops_text": 0.0}
-ANCHORS = {"anchor_contrastive": 0.5, "anchor_align": 0.5, "anchor_words": 0.5}
+ANCHORS = {"anchor_contrastive": 0.5, "anchor_align": 0.5, "anchor_words": 0.5, "caption_gated": 0.5}
 PHASE_1 = {"mlm": 1.0, "image_to_text": 1.0, "text_to_text": 1.0}
 
 OBJECTIVES: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ from lexlip.training.step import (
     train_step,
     whole_batch_loss,
 )
-from tests.tiny import WITHOUT_DROPOUT, tiny_batch, tiny_collate, tiny_dense, tiny_method, tiny_model
+from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_batch, tiny_collate, tiny_dense, tiny_method, tiny_model
 from tests.training.small_run import ALONE, step_of
 from tests.training.test_method_stages import OBJECTIVES as STAGES
 from tests.training.test_method_stages import method_of as stage_of
@@ -26,18 +26,20 @@ NO_WORDS: dict[str, Any] = {"flops_image": 0.0, "flops_text": 0.0}
 WEIGHTS: dict[str, Any] = {"temperature": 0.2, "flops_image": 0.1, "flops_text": 0.2}
 PHASE_1 = {"mlm": 0.5, "image_to_text": 0.7, "text_to_text": 1.1}
 ANCHORS = {"anchor_contrastive": 0.5, "anchor_align": 0.3, "anchor_words": 0.4}
-CONTRASTIVE = ObjectiveConfig(**WEIGHTS, **ANCHORS)
+CONTRASTIVE = ObjectiveConfig(**WEIGHTS, **ANCHORS, caption_gated=0.7)
 EVERYTHING = ObjectiveConfig(**WEIGHTS, **ANCHORS, **PHASE_1, queue=9, momentum=0.6, topk=(3,))
 OBJECTIVES = {
     "contrastive": CONTRASTIVE,
     "everything": EVERYTHING,
     "phase 1": ObjectiveConfig(**WEIGHTS, **PHASE_1, share_decoder=True),
+    "dense below words": ObjectiveConfig(**WEIGHTS, dense_distillation=0.6, self_distillation=0.9),
     "phase 1 alone": ObjectiveConfig(contrastive=0, flops_image=0, flops_text=0, **PHASE_1),
 }
 
 
 def method_of(objective: ObjectiveConfig, dropout: bool = True) -> Method:
-    method = tiny_method(objective, tiny_model() if dropout else tiny_model(WITHOUT_DROPOUT)).train()
+    config = replace(TINY if dropout else WITHOUT_DROPOUT, joint=16 if objective.joint else 0)
+    method = tiny_method(objective, tiny_model(config)).train()
     if objective.queue:
         torch.manual_seed(3)
         for queue in (method.image_queue, method.text_queue):

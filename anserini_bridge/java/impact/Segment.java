@@ -53,6 +53,7 @@ final class Segment {
 
   /** The position of a document in the order in which documents were added. */
   long order(int document) throws IOException {
-    return unpacked.orders(leaf.reader())[document - docBase];
+    long[] orders = unpacked.orders(leaf.reader());
+    return orders == null ? document : orders[document - docBase];
   }
 }

@@ -47,11 +47,15 @@ final class Unpacked {
     return term != null && term.seekExact(words[word]) ? term : null;
   }
 
+  /** The positions of a segment's documents as they were added; null: another program wrote it. */
   long[] orders(LeafReader segment) throws IOException {
     long[] known = orders;
     if (known == null) {
-      known = new long[segment.maxDoc()];
       NumericDocValues values = segment.getNumericDocValues(Writer.ORDER);
+      if (values == null) {
+        return null;
+      }
+      known = new long[segment.maxDoc()];
       for (int document = 0; document < known.length; document++) {
         values.advanceExact(document);
         known[document] = values.longValue();

@@ -157,6 +157,8 @@ FLOPS = ("image FLOPS", "text FLOPS")  # not part of the dense method
 
 ADDITIONS: dict[str, Callable[[Config], bool]] = {
     "anchors": lambda config: config.objective.anchors,
+    "caption gates": lambda config: config.objective.caption_gated > 0,
+    "words from their dense vectors": lambda config: config.objective.joint,
     "top-K losses": lambda config: bool(config.objective.topk) and config.objective.topk_contrastive > 0,
     "faithful preset": lambda config: config.preset == "faithful",
     "paper preset": lambda config: config.preset == "paper",

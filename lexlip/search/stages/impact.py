@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anserini_bridge import IndexMetadata, IndexMismatch, open_searcher, read_metadata
+from anserini_bridge import IndexHeader, IndexMetadata, IndexMismatch, open_searcher, read_metadata
 from anserini_bridge.sparse_rows import Rows
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, nearest_words
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.models.lexlip import LexLIP
     from lexlip.queries.photo_encoder import PhotoEncoder
+    from lexlip.queries.text_queries import TextQueries
     from lexlip.retrieval.photo_table import PhotoTable
     from lexlip.search.engines.lucene import WordSearcher
     from lexlip.search.engines.shards import ShardedSearcher, Shards
@@ -56,15 +57,18 @@ class ImpactStage(FirstStage):
         self.index, self.model, self.device, self.query_topk = index, model, device, query_topk
         self.query_encoder = query_encoder
         metadata = self._read_metadata()
-        self.queries = load_queries(index, metadata, model, query_encoder)
+        self.queries = self._load_queries(metadata)
         self.searcher = self._open(metadata)
         self.engine = LuceneEngine(self.searcher)
         self.calibration = load_calibration(self.queries.folder, self.engine.scheme)
         self.seen = 0 if self.calibration is None else DEPTH
         self._frequencies: tuple[str, NDArray[np.int64]] | None = None  # with the state that has them
 
-    def _read_metadata(self) -> IndexMetadata:
+    def _read_metadata(self) -> IndexHeader:
         return read_metadata(self.index)
+
+    def _load_queries(self, metadata: Any) -> TextQueries:
+        return load_queries(self.index, metadata, self.model, self.query_encoder)
 
     def _open(self, metadata: Any) -> WordSearcher:
         return open_searcher(self.index, self.queries.vocabulary.words)

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata, check_same_vocabulary, read_header
+from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata, check_same_vocabulary
+from anserini_bridge.metadata import read_searched_header
 from lexlip.errors import ModelError, needing_extras
 from lexlip.models.model_folder import (
     check_model,
@@ -43,7 +44,7 @@ def open_index(
 
     Args:
         index: the index's folder.
-        model: name or folder of the model; None is the one that made the index.
+        model: name or folder of the model; None is the one that made the index. Anserini's does not name it.
         query_encoder: how sentences become vectors; a dense index takes "network" only, captions need none.
         query_topk: words that a sentence keeps if the index is one of words; None keeps all.
         device: where pictures, and sentences for dense vectors, are encoded; see
@@ -56,7 +57,7 @@ def open_index(
         BridgeError: there is no index, or it cannot be read (see anserini_bridge.errors).
     """
     index = Path(index)
-    kind = read_header(index).kind
+    kind = read_searched_header(index).kind
     if kind not in INDEXES:
         raise CorruptIndex(f"{index} holds an index of an unknown kind, {kind!r}: build the index again")
     stage: FirstStage = load_class(INDEXES[kind])(index, model, query_encoder, query_topk, device)

@@ -143,6 +143,7 @@ DENSE_1, DENSE_2 = {**PHASE_1, **NO_WORDS}, {**PHASE_2, **NO_WORDS}
         ({**PHASE_1, "flops_image": 0}, {**PHASE_2, "flops_image": 0}, {}, "LexLIP without image FLOPS"),
         ({**PHASE_1, "flops_text": 0}, PHASE_2, {}, "LexLIP"),  # phase 2 has it
         ({**PHASE_1, "anchor_words": 0.3}, PHASE_2, {}, "LexLIP; with anchors"),
+        ({**PHASE_1, "caption_gated": 0.1}, PHASE_2, {}, "LexLIP; with caption gates"),
         (PHASE_1, {**PHASE_2, "topk": [32, 8]}, {}, "LexLIP; with top-K losses"),
         (PHASE_1, {**PHASE_2, "topk": [8], "topk_contrastive": 0}, {}, "LexLIP"),
         (PHASE_1, PHASE_2, {"preset": "faithful"}, "LexLIP; with faithful preset"),

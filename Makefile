@@ -6,6 +6,7 @@
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own
 # make release  the slow tests; the wheel and the sdist, in dist; both are installed and tried, and so is each extra
+# make servers  three nodes of OpenSearch on loopback, for tests and for trying; make servers-stop ends them
 # make models  the last two packaged models, and those of all releases, in dist: with them older indexes answer
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
@@ -23,7 +24,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 QUIET := --quiet --disable-pip-version-check
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check check-java format docs extras release models alone python clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check check-java servers servers-stop format docs extras release models alone python clean
 
 # Install packages into an environment: by uv, which downloads several at a time, or by pip where uv cannot.
 define install_into
@@ -113,6 +114,13 @@ $(CACHE)/ecj-$(ECJ).jar:
 	$(call program,mvn,maven,Maven brings the compiler that checks the Java sources)
 	mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
 		-Dartifact=org.eclipse.jdt:ecj:$(ECJ) -DoutputDirectory=$(CACHE)
+
+servers: install
+	$(call program,mvn,maven,Maven brings the servers)
+	$(BIN)/python -m tools.servers start
+
+servers-stop: install
+	$(BIN)/python -m tools.servers stop
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,255 @@
+"""Real servers for tests and for trying: three nodes of OpenSearch on loopback, each a process of its own.
+
+    python -m tools.servers start     # `make servers`: Maven brings them the first time
+    python -m tools.servers stop      # `make servers-stop`: and what they held is deleted
+
+Their jars and data lie in a cache outside of the tree, so that every clone uses the same servers. They are
+for nothing but tests: there is no password, and Java's native access is off, as OpenSearch refuses to run as
+root where it can see that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from anserini_bridge.jvm import find_java
+from lexlip.errors import LexLIPError
+from tools.downloads import verify_checksums
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lexlip" / "servers"
+SUMS = Path(__file__).with_name("servers.sha256")
+HOST = "127.0.0.1"
+HEAP = "-Xmx512m"
+PATIENCE = 300  # seconds in which a node answers; on a busy machine Java takes long to start
+
+OPENSEARCH = "3.9.0"
+_ARTIFACTS = {
+    "opensearch": [
+        f"org.opensearch:opensearch:{OPENSEARCH}",
+        f"org.opensearch:opensearch-agent-bootstrap:{OPENSEARCH}",
+        f"org.opensearch:opensearch-plugin-classloader:{OPENSEARCH}",
+        f"org.opensearch.plugin:mapper-extras-client:{OPENSEARCH}",
+        f"org.opensearch.plugin:reindex-client:{OPENSEARCH}",
+        f"org.opensearch.plugin:transport-netty4-client:{OPENSEARCH}",
+        "org.apache.logging.log4j:log4j-core:2.25.5",
+    ],
+}
+"""What Maven brings for a server, with all that these need."""
+
+_MODULES = {
+    "mapper-extras": "org.opensearch.index.mapper.MapperExtrasModulePlugin",
+    "reindex": "org.opensearch.index.reindex.ReindexModulePlugin",
+    "transport-netty4": "org.opensearch.transport.Netty4ModulePlugin",
+}
+"""Modules of OpenSearch, which it loads from folders of their own, and their classes."""
+
+_COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+    <modelVersion>4.0.0</modelVersion>
+    <groupId>lexlip</groupId><artifactId>servers</artifactId><version>1</version>
+    <dependencies>{}</dependencies>
+</project>
+"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_LOG = """\
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %-5p %c{1} %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A process of a server: its name, the kind of server, and its port of HTTP."""
+
+    name: str
+    kind: str
+    port: int
+
+    @property
+    def folder(self) -> Path:
+        """What it is told, its log and its data."""
+        return CACHE / "run" / self.name
+
+    @property
+    def address(self) -> str:
+        """Where it answers."""
+        return f"http://{HOST}:{self.port}"
+
+    def pid(self) -> int | None:
+        """Return the id of its process, or None if it does not run."""
+        try:
+            pid = int((self.folder / "pid").read_text())
+            running = str(self.folder) in Path(f"/proc/{pid}/cmdline").read_text()
+        except (OSError, ValueError):
+            return None
+        return pid if running else None
+
+    def start(self) -> None:
+        """Start its process, with the data that it has; one that runs is left alone."""
+        if self.pid() is not None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / "log.txt").open("a") as log:
+            process = subprocess.Popen(
+                [str(find_java().path / "bin" / "java"), HEAP, *_opensearch(self)],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        (self.folder / "pid").write_text(str(process.pid))
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End its process, and wait until it is gone; its data stay."""
+        pid = self.pid()
+        if pid is None:
+            return
+        os.kill(pid, how)
+        deadline = time.monotonic() + PATIENCE
+        while self.pid() is not None:
+            try:
+                os.waitpid(pid, os.WNOHANG)  # where it is a child of this process
+            except ChildProcessError:
+                pass
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{self.name}, the process {pid}, does not end")
+            time.sleep(0.1)
+
+
+NODES = [Node(f"opensearch-{number}", "opensearch", 19200 + number) for number in (1, 2, 3)]
+
+
+def jars(kind: str) -> Path:
+    """Return the folder with a server's jars, which Maven brings the first time.
+
+    Raises:
+        SystemExit: Maven is missing, or does not bring them.
+        DataError: one has another checksum than `SUMS`, or none there.
+    """
+    artifacts = _ARTIFACTS[kind]
+    folder = CACHE / f"{kind}-{artifacts[0].rpartition(':')[2]}"
+    if not folder.is_dir():
+        if shutil.which("mvn") is None:
+            raise SystemExit("Maven brings the servers: install it (on Debian: sudo apt-get install maven)")
+        print(f"bringing {folder.name}", flush=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
+            pom = Path(temporary) / "pom.xml"
+            pom.write_text(_POM.format("".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)))
+            new = Path(temporary) / "jars"
+            command = ["mvn", "-q", "-B", "-f", str(pom), _COPY, f"-DoutputDirectory={new}"]
+            if subprocess.run([*command, "-DincludeScope=runtime"], stdout=sys.stderr).returncode:
+                raise SystemExit(f"Maven does not bring {folder.name}: its reason is above")
+            new.rename(folder)
+    verify_checksums(sorted(folder.iterdir()), SUMS)
+    return folder
+
+
+def _opensearch(node: Node) -> list[str]:
+    """Write what a node of OpenSearch is told, and return the arguments of Java."""
+    lies = jars("opensearch")
+    modules = []
+    for name, kind in _MODULES.items():
+        folder = node.folder / "modules" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (jar,) = lies.glob(f"{name}-client-*.jar")
+        modules.append(jar)
+        shutil.copy(jar, folder)
+        told = {"name": name, "description": name, "version": OPENSEARCH, "classname": kind}
+        told |= {"opensearch.version": OPENSEARCH, "java.version": "21"}
+        text = "".join(f"{key}={value}\n" for key, value in told.items())
+        (folder / "plugin-descriptor.properties").write_text(text)
+    peers = [one for one in NODES if one.kind == "opensearch"]
+    settings = {
+        "cluster.name": "lexlip",
+        "node.name": node.name,
+        "network.host": HOST,
+        "http.port": node.port,
+        "transport.port": node.port + 100,
+        "discovery.seed_hosts": [f"{HOST}:{one.port + 100}" for one in peers],
+        "cluster.initial_cluster_manager_nodes": [one.name for one in peers],
+        "cluster.routing.allocation.disk.threshold_enabled": False,  # a full disk of a developer is no matter
+        "path.repo": str(CACHE / "run" / "snapshots"),
+    }
+    config = node.folder / "config"
+    config.mkdir(exist_ok=True)
+    text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+    (config / "opensearch.yml").write_text(text)
+    (config / "log4j2.properties").write_text(_LOG)
+    paths = [str(jar) for jar in sorted(lies.iterdir()) if jar not in modules]
+    return [
+        *("-Djna.nosys=true", "-Djna.nounpack=true", "-Djna.boot.library.path=/"),  # no native access
+        "--enable-native-access=ALL-UNNAMED",
+        f"-Dopensearch.path.home={node.folder}",
+        f"-Dopensearch.path.conf={config}",
+        *("-cp", os.pathsep.join(paths)),
+        "org.opensearch.bootstrap.OpenSearch",
+    ]
+
+
+def ready(node: Node) -> bool:
+    """Return whether a node answers as a member of its whole cluster."""
+    peers = [one for one in NODES if one.kind == node.kind]
+    path = f"/_cluster/health?wait_for_nodes={len(peers)}&timeout=5s&wait_for_status=yellow"
+    try:
+        with urllib.request.urlopen(node.address + path, timeout=10) as response:
+            return json.load(response)["timed_out"] is False
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def wait(nodes: list[Node]) -> None:
+    """Wait until all nodes answer; SystemExit: one does not run, or not within `PATIENCE`."""
+    deadline = time.monotonic() + PATIENCE
+    for node in nodes:
+        while not ready(node):
+            if node.pid() is None or time.monotonic() > deadline:
+                raise SystemExit(f"{node.name} does not answer: {node.folder / 'log.txt'} says why")
+            time.sleep(0.5)
+
+
+def start() -> None:
+    """Start all nodes that do not run, and print their addresses."""
+    for node in NODES:
+        node.start()
+    wait(NODES)
+    for node in NODES:
+        print(f"{node.name} {node.address}")
+
+
+def stop() -> None:
+    """End all nodes, and delete what they held."""
+    for node in NODES:
+        node.end()
+    shutil.rmtree(CACHE / "run", ignore_errors=True)
+
+
+def main() -> None:
+    """Start or stop the servers."""
+    parser = argparse.ArgumentParser(prog="python -m tools.servers", description=__doc__)
+    parser.add_argument("what", choices=["start", "stop"])
+    try:
+        {"start": start, "stop": stop}[parser.parse_args().what]()
+    except LexLIPError as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,11 @@
-"""Real servers for tests and for trying: three nodes of OpenSearch on loopback, each a process of its own.
+"""Real servers for tests and for trying: three nodes of OpenSearch and two of SolrCloud, on loopback.
 
     python -m tools.servers start     # `make servers`: Maven brings them the first time
     python -m tools.servers stop      # `make servers-stop`: and what they held is deleted
 
-Their jars and data lie in a cache outside of the tree, so that every clone uses the same servers. They are
-for nothing but tests: there is no password, and Java's native access is off, as OpenSearch refuses to run as
-root where it can see that.
+Each node is a process of its own. Their jars and data lie in a cache outside of the tree, so that every
+clone uses the same servers. They are for nothing but tests: there is no password; OpenSearch cannot see who
+runs it, as it refuses root; and Solr's first node is also the ZooKeeper of both.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lexl
 SUMS = Path(__file__).with_name("servers.sha256")
 HOST = "127.0.0.1"
 HEAP = "-Xmx512m"
+NATIVE = "--enable-native-access=ALL-UNNAMED"  # or Java 25 warns of Lucene
 PATIENCE = 300  # seconds in which a node answers; on a busy machine Java takes long to start
 
 OPENSEARCH = "3.9.0"
+SOLR = "9.10.1"
+JETTY = "10.0.26"  # that of this Solr
 _ARTIFACTS = {
     "opensearch": [
         f"org.opensearch:opensearch:{OPENSEARCH}",
@@ -43,6 +46,13 @@ _ARTIFACTS = {
         f"org.opensearch.plugin:reindex-client:{OPENSEARCH}",
         f"org.opensearch.plugin:transport-netty4-client:{OPENSEARCH}",
         "org.apache.logging.log4j:log4j-core:2.25.5",
+    ],
+    "solr": [
+        f"org.apache.solr:solr-core:{SOLR}",
+        f"org.eclipse.jetty:jetty-server:{JETTY}",
+        f"org.eclipse.jetty:jetty-servlet:{JETTY}",
+        f"org.eclipse.jetty:jetty-xml:{JETTY}",
+        f"org.eclipse.jetty.http2:http2-server:{JETTY}",
     ],
 }
 """What Maven brings for a server, with all that these need."""
@@ -63,6 +73,54 @@ _POM = """\
 </project>
 """
 _DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_JETTY = """\
+<?xml version="1.0"?>
+<!DOCTYPE Configure PUBLIC "-//Jetty//Configure//EN" "https://www.eclipse.org/jetty/configure_10_0.dtd">
+<Configure id="Server" class="org.eclipse.jetty.server.Server">
+  <Call name="addConnector"><Arg>
+    <New class="org.eclipse.jetty.server.ServerConnector">
+      <Arg><Ref refid="Server"/></Arg>
+      <Arg><Array type="org.eclipse.jetty.server.ConnectionFactory">
+        <Item><New class="org.eclipse.jetty.server.HttpConnectionFactory">
+          <Arg><New id="http" class="org.eclipse.jetty.server.HttpConfiguration"/></Arg>
+        </New></Item>
+        <Item><New class="org.eclipse.jetty.http2.server.HTTP2CServerConnectionFactory">
+          <Arg><Ref refid="http"/></Arg>
+        </New></Item>
+      </Array></Arg>
+      <Set name="host"><SystemProperty name="jetty.host"/></Set>
+      <Set name="port"><SystemProperty name="jetty.port"/></Set>
+    </New>
+  </Arg></Call>
+  <Set name="handler">
+    <New class="org.eclipse.jetty.servlet.ServletContextHandler">
+      <Set name="contextPath">/solr</Set>
+      <Call name="addEventListener"><Arg>
+        <New class="org.apache.solr.servlet.CoreContainerProvider"/>
+      </Arg></Call>
+      <Call name="addFilter">
+        <Arg>org.apache.solr.servlet.SolrDispatchFilter</Arg><Arg>/*</Arg>
+        <Arg><Call class="java.util.EnumSet" name="of">
+          <Arg><Get class="javax.servlet.DispatcherType" name="REQUEST"/></Arg>
+        </Call></Arg>
+      </Call>
+      <Call name="addServlet"><Arg>org.eclipse.jetty.servlet.DefaultServlet</Arg><Arg>/</Arg></Call>
+    </New>
+  </Set>
+</Configure>
+"""
+"""The web server around Solr, as its own release has it: HTTP/1.1 for clients, HTTP/2 between nodes."""
+
+_SOLR = """\
+<solr>
+  <solrcloud>
+    <str name="host">${jetty.host}</str>
+    <int name="hostPort">${jetty.port}</int>
+    <str name="hostContext">solr</str>
+  </solrcloud>
+</solr>
+"""
+_ZOOKEEPER = f"tickTime=2000\nclientPortAddress={HOST}\nadmin.enableServer=false\n"
 _LOG = """\
 appender.console.type = Console
 appender.console.name = console
@@ -107,7 +165,7 @@ class Node:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log.txt").open("a") as log:
             process = subprocess.Popen(
-                [str(find_java().path / "bin" / "java"), HEAP, *_opensearch(self)],
+                [str(find_java().path / "bin" / "java"), HEAP, NATIVE, *_TOLD[self.kind](self)],
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -133,7 +191,15 @@ class Node:
             time.sleep(0.1)
 
 
-NODES = [Node(f"opensearch-{number}", "opensearch", 19200 + number) for number in (1, 2, 3)]
+NODES = [
+    *(Node(f"opensearch-{number}", "opensearch", 19200 + number) for number in (1, 2, 3)),
+    *(Node(f"solr-{number}", "solr", 18980 + number) for number in (1, 2)),
+]
+
+
+def peers(kind: str) -> list[Node]:
+    """Return the nodes of a kind of server."""
+    return [node for node in NODES if node.kind == kind]
 
 
 def jars(kind: str) -> Path:
@@ -154,7 +220,7 @@ def jars(kind: str) -> Path:
             pom = Path(temporary) / "pom.xml"
             pom.write_text(_POM.format("".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)))
             new = Path(temporary) / "jars"
-            command = ["mvn", "-q", "-B", "-f", str(pom), _COPY, f"-DoutputDirectory={new}"]
+            command = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), _COPY, f"-DoutputDirectory={new}"]
             if subprocess.run([*command, "-DincludeScope=runtime"], stdout=sys.stderr).returncode:
                 raise SystemExit(f"Maven does not bring {folder.name}: its reason is above")
             new.rename(folder)
@@ -176,15 +242,14 @@ def _opensearch(node: Node) -> list[str]:
         told |= {"opensearch.version": OPENSEARCH, "java.version": "21"}
         text = "".join(f"{key}={value}\n" for key, value in told.items())
         (folder / "plugin-descriptor.properties").write_text(text)
-    peers = [one for one in NODES if one.kind == "opensearch"]
     settings = {
         "cluster.name": "lexlip",
         "node.name": node.name,
         "network.host": HOST,
         "http.port": node.port,
         "transport.port": node.port + 100,
-        "discovery.seed_hosts": [f"{HOST}:{one.port + 100}" for one in peers],
-        "cluster.initial_cluster_manager_nodes": [one.name for one in peers],
+        "discovery.seed_hosts": [f"{HOST}:{one.port + 100}" for one in peers(node.kind)],
+        "cluster.initial_cluster_manager_nodes": [one.name for one in peers(node.kind)],
         "cluster.routing.allocation.disk.threshold_enabled": False,  # a full disk of a developer is no matter
         "path.repo": str(CACHE / "run" / "snapshots"),
     }
@@ -196,7 +261,6 @@ def _opensearch(node: Node) -> list[str]:
     paths = [str(jar) for jar in sorted(lies.iterdir()) if jar not in modules]
     return [
         *("-Djna.nosys=true", "-Djna.nounpack=true", "-Djna.boot.library.path=/"),  # no native access
-        "--enable-native-access=ALL-UNNAMED",
         f"-Dopensearch.path.home={node.folder}",
         f"-Dopensearch.path.conf={config}",
         *("-cp", os.pathsep.join(paths)),
@@ -204,15 +268,41 @@ def _opensearch(node: Node) -> list[str]:
     ]
 
 
+def _solr(node: Node) -> list[str]:
+    """Write what a node of Solr is told, and return the arguments of Java."""
+    for name, text in {"solr.xml": _SOLR, "jetty.xml": _JETTY, "zoo.cfg": _ZOOKEEPER}.items():
+        (node.folder / name).write_text(text)
+    (node.folder / "log4j2.properties").write_text(_LOG)
+    first = peers("solr")[0]
+    return [
+        f"-Djetty.host={HOST}",
+        f"-Djetty.port={node.port}",
+        f"-Dlog4j2.configurationFile={node.folder / 'log4j2.properties'}",
+        f"-Dsolr.solr.home={node.folder}",
+        f"-Dsolr.log.dir={node.folder}",
+        "-DzkRun" if node == first else f"-DzkHost={HOST}:{first.port + 1000}",
+        *("-cp", str(jars("solr") / "*")),
+        "org.eclipse.jetty.xml.XmlConfiguration",
+        str(node.folder / "jetty.xml"),
+    ]
+
+
+_TOLD = {"opensearch": _opensearch, "solr": _solr}
+_HEALTH = {
+    "opensearch": "/_cluster/health?wait_for_status=yellow&timeout=5s",
+    "solr": "/solr/admin/collections?action=CLUSTERSTATUS",
+}
+
+
 def ready(node: Node) -> bool:
     """Return whether a node answers as a member of its whole cluster."""
-    peers = [one for one in NODES if one.kind == node.kind]
-    path = f"/_cluster/health?wait_for_nodes={len(peers)}&timeout=5s&wait_for_status=yellow"
     try:
-        with urllib.request.urlopen(node.address + path, timeout=10) as response:
-            return json.load(response)["timed_out"] is False
+        with urllib.request.urlopen(node.address + _HEALTH[node.kind], timeout=10) as response:
+            said = json.load(response)
+        members = said["number_of_nodes"] if node.kind == "opensearch" else len(said["cluster"]["live_nodes"])
     except (OSError, ValueError, KeyError):
         return False
+    return bool(members == len(peers(node.kind)))
 
 
 def wait(nodes: list[Node]) -> None:

@@ -147,7 +147,7 @@ class _LuceneServer(AskedEngine):
             f"  # without a password: AUTH=(); for a certificate of its own add --cacert {self.authority}"
         )
         return [
-            *curl("https://localhost:9200", auth, '"errors":true'),
+            *curl("https://localhost:9200", auth, '"errors":true|"failed":[1-9]'),
             f"send PUT /{target} @index.json",
             "for file in documents-*.ndjson; do",
             f"    send POST '/{target}/_bulk?filter_path=errors,items.*.error' \"@$file\"",

@@ -163,16 +163,10 @@ class Node:
         if self.pid() is not None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "log.txt").open("a") as log:
-            process = subprocess.Popen(
-                [str(find_java().path / "bin" / "java"), HEAP, NATIVE, *_TOLD[self.kind](self)],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        (self.folder / "pid").write_text(str(process.pid))
+        command = [str(find_java().path / "bin" / "java"), HEAP, NATIVE, *_TOLD[self.kind](self)]
+        # by a shell that ends at once, so that it is no child of this process
+        run = '"$@" >>log.txt 2>&1 </dev/null & echo $! >pid'
+        subprocess.run(["sh", "-c", run, "sh", *command], cwd=self.folder, check=True, start_new_session=True)
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End its process, and wait until it is gone; its data stay."""
@@ -182,10 +176,6 @@ class Node:
         os.kill(pid, how)
         deadline = time.monotonic() + PATIENCE
         while self.pid() is not None:
-            try:
-                os.waitpid(pid, os.WNOHANG)  # where it is a child of this process
-            except ChildProcessError:
-                pass
             if time.monotonic() > deadline:
                 raise SystemExit(f"{self.name}, the process {pid}, does not end")
             time.sleep(0.1)
@@ -220,7 +210,16 @@ def jars(kind: str) -> Path:
             pom = Path(temporary) / "pom.xml"
             pom.write_text(_POM.format("".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)))
             new = Path(temporary) / "jars"
-            command = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), _COPY, f"-DoutputDirectory={new}"]
+            command = [
+                "mvn",
+                "-q",
+                "-B",
+                "-Dstyle.color=never",
+                "-f",
+                str(pom),
+                _COPY,
+                f"-DoutputDirectory={new}",
+            ]
             if subprocess.run([*command, "-DincludeScope=runtime"], stdout=sys.stderr).returncode:
                 raise SystemExit(f"Maven does not bring {folder.name}: its reason is above")
             new.rename(folder)

@@ -1,7 +1,7 @@
 """Engines that are asked over HTTP.
 
-OpenSearch and Elasticsearch have weights as Lucene's FeatureField, which keeps nine significant bits. Solr has
-them as frequencies of terms, Qdrant and Milvus as sparse vectors of float32: exact as long as scores stay
+OpenSearch and Elasticsearch have weights as Lucene's FeatureField, which keeps nine significant bits. Solr
+has them as frequencies of terms, Qdrant and Milvus as sparse vectors of float32: exact as long as scores stay
 below 2^24. Vespa has whole numbers.
 """
 
@@ -147,7 +147,7 @@ class _LuceneServer(AskedEngine):
             f"  # without a password: AUTH=(); for a certificate of its own add --cacert {self.authority}"
         )
         return [
-            *curl("https://localhost:9200", auth, '"errors":true|"failed":[1-9]'),
+            *curl("https://localhost:9200", auth, '"errors":true'),
             f"send PUT /{target} @index.json",
             "for file in documents-*.ndjson; do",
             f"    send POST '/{target}/_bulk?filter_path=errors,items.*.error' \"@$file\"",
@@ -166,9 +166,9 @@ class _LuceneServer(AskedEngine):
     def found(self, answer: Any) -> list[Found]:
         if error := answer.get("error"):
             raise EngineError(f"refuses ({error.get('reason', error) if isinstance(error, dict) else error})")
-        shards = answer.get("_shards", {})
-        if failed := shards.get("failed", 0):
-            raise partial(f"{failed} of {shards['total']} shards failed")
+        shards = answer["_shards"]
+        if missing := shards["total"] - shards["successful"]:  # "failed" leaves out shards that no node has
+            raise partial(f"{missing} of {shards['total']} shards did not answer")
         if answer.get("timed_out", False):
             raise partial("its own time ran out")
         return [found(hit["_source"], hit["_score"]) for hit in answer["hits"]["hits"]]
@@ -223,7 +223,7 @@ class Elasticsearch(_LuceneServer):
 class Solr(AskedEngine):
     """Solr: a word is a term whose frequency is its weight, and the score of a term is its frequency.
 
-    `minExactCount` lets Lucene leave out documents that cannot be among the k best; they are not counted then.
+    `minExactCount` lets Lucene leave out documents that cannot be among the k best, and not count them.
     """
 
     name = "solr"
@@ -251,7 +251,7 @@ class Solr(AskedEngine):
         return [
             *curl("http://localhost:8983", auth, '"error":|"partialResults":true'),
             "for file in schema.xml solrconfig.xml; do",
-            f"    send POST \"{upload}$file\" \"@$file\"",
+            f'    send POST "{upload}$file" "@$file"',
             "done",
             f"send POST '{create}&numShards=1&replicationFactor=1'",
             "for file in documents-*.json; do",

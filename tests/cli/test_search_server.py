@@ -116,7 +116,7 @@ FAULTS = {
     "500": 'answers with an error (500: {"error": "of the test"})',
     "307": "sends to another address (307): give that one",
     "html": "does not answer as opensearch does (Expecting value",
-    "empty": "does not answer as opensearch does (KeyError: 'hits')",
+    "empty": "does not answer as opensearch does (KeyError: '_shards')",
     "closed": "without response): ask again, or write opensearch+https if it speaks https",
     "slow": "has not answered for 0.3 seconds: ask again, or check it",
 }
@@ -139,11 +139,11 @@ def test_a_server_that_fails_is_one_sentence(
 PART = "answered for only a part of its documents "
 WAY_ON = ": ask again, or check it"
 LUCENE = {
-    '{"timed_out": true, "_shards": {"total": 5, "failed": 0}, "hits": {"hits": []}}': (
+    '{"timed_out": true, "_shards": {"total": 5, "successful": 5}, "hits": {"hits": []}}': (
         f"{PART}(its own time ran out){WAY_ON}"
     ),
-    '{"timed_out": false, "_shards": {"total": 5, "failed": 2}, "hits": {"hits": []}}': (
-        f"{PART}(2 of 5 shards failed){WAY_ON}"
+    '{"timed_out": false, "_shards": {"total": 5, "successful": 3, "failed": 0}, "hits": {"hits": []}}': (
+        f"{PART}(2 of 5 shards did not answer){WAY_ON}"
     ),
     '{"error": {"type": "x", "reason": "no such field"}, "status": 400}': "refuses (no such field)",
 }

@@ -118,10 +118,10 @@ $(CACHE)/ecj-$(ECJ).jar:
 
 servers: install
 	$(call program,mvn,maven,Maven brings the servers)
-	$(BIN)/python -m tools.servers start
+	$(BIN)/python tools/servers.py start
 
 servers-stop: install
-	$(BIN)/python -m tools.servers stop
+	$(BIN)/python tools/servers.py stop
 
 test-servers: servers
 	$(call program,nginx,nginx-light,nginx speaks TLS before the servers)

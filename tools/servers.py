@@ -1,7 +1,7 @@
 """Real servers for tests and for trying: three nodes of OpenSearch and two of SolrCloud, on loopback.
 
-    python -m tools.servers start     # `make servers`: Maven brings them the first time
-    python -m tools.servers stop      # `make servers-stop`: and what they held is deleted
+    python tools/servers.py start     # `make servers`: Maven brings them the first time
+    python tools/servers.py stop      # `make servers-stop`: and what they held is deleted
 
 Each node is a process of its own. Their jars and data lie in a cache outside of the tree, so that every
 clone uses the same servers. They are for nothing but tests: there is no password; OpenSearch cannot see who
@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anserini_bridge.jvm import find_java
+from downloads import verify_checksums
 from lexlip.errors import LexLIPError
-from tools.downloads import verify_checksums
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lexlip" / "servers"
 SUMS = Path(__file__).with_name("servers.sha256")
@@ -332,7 +332,7 @@ def stop() -> None:
 
 def main() -> None:
     """Start or stop the servers."""
-    parser = argparse.ArgumentParser(prog="python -m tools.servers", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tools/servers.py", description=__doc__)
     parser.add_argument("what", choices=["start", "stop"])
     try:
         {"start": start, "stop": stop}[parser.parse_args().what]()

@@ -2,10 +2,10 @@
 
     lexlip export solr --index INDEX --output out
     make servers
-    python -m tools.studies.solr_weights out QUERIES.txt
+    python tools/studies/solr_weights.py out QUERIES.txt http://127.0.0.1:18981
 
-Both are loaded into two shards, and asked the sentences of a file. Prints for each whether its scores are
-those of the other, queries/s, milliseconds and megabytes.
+Both are loaded into two shards of that Solr, and asked the sentences of a file. Prints for each whether its
+scores are those of the first, queries/s, milliseconds and megabytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.sparse.quantize import quantize
-from tools.servers import peers, wait
 
 K = 10
 ROUNDS = 3  # the last one counts
@@ -90,9 +89,11 @@ class Collection:
         return [hit["score"] for hit in docs]
 
     def megabytes(self) -> float:
-        """Return the size of Lucene's files on this machine."""
-        files = (one for node in peers("solr") for one in node.folder.glob(f"{self.name}_*/data/index/*"))
-        return sum(file.stat().st_size for file in files) / 1e6
+        """Return the size of Lucene's files in all shards."""
+        told = self._post(f"/admin/collections?action=COLSTATUS&collection={self.name}&coreInfo=true", b"")
+        shards = told[self.name]["shards"].values()
+        gibibytes = (shard["leader"]["segInfos"]["info"]["core"]["sizeInGB"] for shard in shards)
+        return sum(gibibytes) * 2**30 / 1e6
 
     def delete(self) -> None:
         """Delete it and its settings."""
@@ -100,16 +101,14 @@ class Collection:
         self._post(f"/admin/configs?action=DELETE&name={self.name}", b"")
 
 
-def compare(export: Path, queries: list[Query]) -> list[dict[str, Any]]:
+def compare(export: Path, queries: Sequence[Query], address: str) -> list[dict[str, Any]]:
     """Load an export in both ways, ask it, and return a row of figures for each way to ask."""
-    wait(peers("solr"))
-    url = f"{peers('solr')[0].address}/solr"
     settings = Solr().settings(Made("", "", []), "weights")
     other = settings["schema.xml"]
     for there, here in zip(_FREQUENCIES, _PAYLOADS, strict=True):
         other = other.replace(there, here)
-    one = Collection(url, "frequencies", settings, export)
-    two = Collection(url, "payloads", {**settings, "schema.xml": other}, export)
+    one = Collection(f"{address}/solr", "frequencies", settings, export)
+    two = Collection(f"{address}/solr", "payloads", {**settings, "schema.xml": other}, export)
     ways: list[tuple[str, Collection, Callable[[Query], dict[str, Any]]]] = [
         ("frequencies", one, frequencies),
         ("frequencies, all counted", one, counting),
@@ -129,7 +128,7 @@ def compare(export: Path, queries: list[Query]) -> list[dict[str, Any]]:
 
 
 def _ask(
-    collection: Collection, way: Callable[[Query], dict[str, Any]], queries: list[Query]
+    collection: Collection, way: Callable[[Query], dict[str, Any]], queries: Sequence[Query]
 ) -> dict[str, Any]:
     scores, ms = [], []
     for query in queries:
@@ -146,7 +145,7 @@ def main() -> None:
     model = TextQueries(DEFAULT_MODEL)
     rows = [quantize(model.encode_query(parse_query(one), SENTENCE_TOPK)) for one in sentences]
     queries = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in rows]
-    for row in compare(export, queries):
+    for row in compare(export, queries, sys.argv[3]):
         print(json.dumps(row))
 
 

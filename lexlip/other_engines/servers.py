@@ -221,10 +221,7 @@ class Elasticsearch(_LuceneServer):
 
 
 class Solr(AskedEngine):
-    """Solr: a word is a term whose frequency is its weight, and the score of a term is its frequency.
-
-    `minExactCount` lets Lucene leave out documents that cannot be among the k best, and not count them.
-    """
+    """Solr: a word is a term whose frequency is its weight, and the score of a term is its frequency."""
 
     name = "solr"
     versions = "Solr 9.9 and later (RawTFSimilarity), as SolrCloud"
@@ -270,7 +267,7 @@ class Solr(AskedEngine):
             "query": f"{FIELD}:({terms})",
             "limit": k,
             "fields": ["id", "model", "scheme", "score"],
-            "params": {"minExactCount": k, "shards.tolerant": False, "omitHeader": False},
+            "params": {"shards.tolerant": False, "omitHeader": False},
         }
         return Request(f"/solr/{target}/select", body)
 

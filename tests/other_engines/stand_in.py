@@ -74,13 +74,12 @@ def solr(path: str, body: Any) -> Query:
     _need(path == f"/solr/{INDEX}/select", path)
     _only(body, "query", "limit", "fields", "params")
     _need(body["fields"] == ["id", "model", "scheme", "score"], "fields")
-    k = body["limit"]
-    _need(body["params"] == {"minExactCount": k, "shards.tolerant": False, "omitHeader": False}, "params")
+    _need(body["params"] == {"shards.tolerant": False, "omitHeader": False}, "params")
     asked = re.fullmatch(r"words:\(((?:\d+\^\d+ ?)+)\)", body["query"])
     _need(asked is not None, body["query"])
     assert asked is not None
     pairs = (pair.split("^") for pair in asked[1].split())
-    return {int(number): _whole(int(weight)) for number, weight in pairs}, k
+    return {int(number): _whole(int(weight)) for number, weight in pairs}, body["limit"]
 
 
 def qdrant(path: str, body: Any) -> Query:

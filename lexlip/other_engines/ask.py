@@ -115,10 +115,10 @@ class Server:
         if isinstance(cause, TimeoutError):
             return DataError(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
         if isinstance(cause, ssl.SSLCertVerificationError):
-            way_on = "name its authority's file in SSL_CERT_FILE"
-            if os.environ.get("SSL_CERT_FILE"):
-                way_on = "check the authority's file that SSL_CERT_FILE names"
-            return DataError(f"{self.url} has no certificate that is trusted here ({why}): {way_on}")
+            return DataError(
+                f"{self.url} has no certificate that is trusted here ({why}): name its authority's file in"
+                " SSL_CERT_FILE"
+            )
         if connecting and isinstance(cause, ssl.SSLError):
             return DataError(
                 f"{self.url} does not speak https ({why}): if it speaks plain http, write"

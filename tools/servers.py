@@ -5,7 +5,7 @@
 
 Each node is a process of its own. Their jars and data lie in a cache outside of the tree, so that every
 clone uses the same servers. They are for nothing but tests: there is no password; OpenSearch cannot see who
-runs it, as it refuses root; and Solr's first node is also the ZooKeeper of both.
+runs it, as it refuses root; and Solr's first node is also the ZooKeeper of both. They need Linux.
 """
 
 from __future__ import annotations
@@ -210,17 +210,9 @@ def jars(kind: str) -> Path:
             pom = Path(temporary) / "pom.xml"
             pom.write_text(_POM.format("".join(_DEPENDENCY.format(*one.split(":")) for one in artifacts)))
             new = Path(temporary) / "jars"
-            command = [
-                "mvn",
-                "-q",
-                "-B",
-                "-Dstyle.color=never",
-                "-f",
-                str(pom),
-                _COPY,
-                f"-DoutputDirectory={new}",
-            ]
-            if subprocess.run([*command, "-DincludeScope=runtime"], stdout=sys.stderr).returncode:
+            command = ["mvn", "-q", "-B", "-Dstyle.color=never", "-f", str(pom), _COPY]
+            command += [f"-DoutputDirectory={new}", "-DincludeScope=runtime"]
+            if subprocess.run(command, stdout=sys.stderr).returncode:
                 raise SystemExit(f"Maven does not bring {folder.name}: its reason is above")
             new.rename(folder)
     verify_checksums(sorted(folder.iterdir()), SUMS)

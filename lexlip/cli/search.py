@@ -79,7 +79,7 @@ class _Search(click.Command):
     "--server",
     metavar="ADDRESS",
     help="Ask another engine into which `lexlip export` was loaded: opensearch+https://HOST/INDEX; or"
-    " elasticsearch, qdrant, milvus, vespa. Secrets: LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and"
+    " elasticsearch, solr, qdrant, milvus, vespa. Secrets: LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and"
     " LEXLIP_SERVER_PASSWORD, in the environment.",
 )
 @options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")

@@ -26,6 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 ENGINES = {
     "opensearch": "servers:OpenSearch",
     "elasticsearch": "servers:Elasticsearch",
+    "solr": "servers:Solr",
     "qdrant": "servers:Qdrant",
     "milvus": "servers:Milvus",
     "vespa": "servers:Vespa",

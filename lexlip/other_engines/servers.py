@@ -1,7 +1,8 @@
 """Engines that are asked over HTTP.
 
-OpenSearch and Elasticsearch have weights as Lucene's FeatureField, which keeps nine significant bits. Qdrant
-and Milvus have sparse vectors of float32, exact as long as scores stay below 2^24; Vespa has whole numbers.
+OpenSearch and Elasticsearch have weights as Lucene's FeatureField, which keeps nine significant bits. Solr
+has them as frequencies of terms, Qdrant and Milvus as sparse vectors of float32: exact as long as scores stay
+below 2^24. Vespa has whole numbers.
 """
 
 from __future__ import annotations
@@ -34,6 +35,46 @@ DIVISOR = 16
 VESPA_TIMEOUT = "10s"
 """Vespa's own is half a second, after which it answers from what it has seen."""
 
+_SOLR_SCHEMA = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<schema name="{target}" version="1.6">
+    <uniqueKey>key</uniqueKey>
+    <field name="key" type="string" indexed="true" stored="true" required="true"/>
+    <field name="id" type="string" indexed="false" stored="true"/>
+    <field name="model" type="string" indexed="false" stored="true"/>
+    <field name="scheme" type="string" indexed="false" stored="true"/>
+    <field name="{field}" type="weighted" indexed="true" stored="false"/>
+    <field name="_version_" type="long" indexed="false" stored="false" docValues="true"/>
+    <fieldType name="string" class="solr.StrField"/>
+    <fieldType name="long" class="solr.LongPointField"/>
+    <fieldType name="weighted" class="solr.TextField" omitNorms="true" omitPositions="true">
+        <analyzer type="index">
+            <tokenizer class="solr.WhitespaceTokenizerFactory"/>
+            <filter class="solr.DelimitedTermFrequencyTokenFilterFactory" delimiter="|"/>
+        </analyzer>
+        <analyzer type="query">
+            <tokenizer class="solr.WhitespaceTokenizerFactory"/>
+        </analyzer>
+        <similarity class="org.apache.lucene.search.similarities.RawTFSimilarity"/>
+    </fieldType>
+    <similarity class="solr.SchemaSimilarityFactory"/>
+</schema>
+"""
+_SOLR_CONFIG = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<config>
+    <luceneMatchVersion>LATEST</luceneMatchVersion>
+    <schemaFactory class="ClassicIndexSchemaFactory"/>
+    <updateHandler class="solr.DirectUpdateHandler2">
+        <updateLog/>
+        <autoCommit>
+            <maxTime>15000</maxTime>
+            <openSearcher>false</openSearcher>
+        </autoCommit>
+    </updateHandler>
+    <requestHandler name="/select" class="solr.SearchHandler"/>
+</config>
+"""
 _VESPA_SCHEMA = """\
 schema {target} {{
     document {target} {{
@@ -125,9 +166,9 @@ class _LuceneServer(AskedEngine):
     def found(self, answer: Any) -> list[Found]:
         if error := answer.get("error"):
             raise EngineError(f"refuses ({error.get('reason', error) if isinstance(error, dict) else error})")
-        shards = answer.get("_shards", {})
-        if failed := shards.get("failed", 0):
-            raise partial(f"{failed} of {shards['total']} shards failed")
+        shards = answer["_shards"]
+        if missing := shards["total"] - shards["successful"]:  # "failed" leaves out shards that no node has
+            raise partial(f"{missing} of {shards['total']} shards did not answer")
         if answer.get("timed_out", False):
             raise partial("its own time ran out")
         return [found(hit["_source"], hit["_score"]) for hit in answer["hits"]["hits"]]
@@ -177,6 +218,65 @@ class Elasticsearch(_LuceneServer):
 
     def key_header(self, key: str) -> dict[str, str]:
         return {"Authorization": f"ApiKey {key}"}
+
+
+class Solr(AskedEngine):
+    """Solr: a word is a term whose frequency is its weight, and the score of a term is its frequency."""
+
+    name = "solr"
+    versions = "Solr 9.9 and later (RawTFSimilarity), as SolrCloud"
+
+    def settings(self, made: Made, target: str) -> dict[str, str]:
+        schema = _SOLR_SCHEMA.format(target=target, field=FIELD)
+        return {"schema.xml": schema, "solrconfig.xml": _SOLR_CONFIG}
+
+    def documents(self, documents: Sequence[Document], made: Made, target: str) -> str:
+        rows = [
+            {
+                "key": document.key,
+                **document.stored(made),
+                FIELD: " ".join(f"{number}|{weight}" for number, weight in document.named.items()),
+            }
+            for document in documents
+        ]
+        return compact(rows)
+
+    def commands(self, target: str, photos: int) -> list[str]:
+        auth = "()  # with a password: AUTH=(-u 'USER:PASSWORD')"
+        upload = f"/solr/admin/configs?action=UPLOAD&name={target}&overwrite=true&filePath="
+        create = f"/solr/admin/collections?action=CREATE&name={target}&collection.configName={target}"
+        return [
+            *curl("http://localhost:8983", auth, '"error":|"partialResults":true'),
+            "for file in schema.xml solrconfig.xml; do",
+            f'    send POST "{upload}$file" "@$file"',
+            "done",
+            f"send POST '{create}&numShards=1&replicationFactor=1'",
+            "for file in documents-*.json; do",
+            f'    send POST /solr/{target}/update "@$file"',
+            "done",
+            f"send POST /solr/{target}/update '{compact({'commit': {}})}'",
+            f"send POST /solr/{target}/select @query.json",
+            'echo "$answer"',
+            f"send POST /solr/{target}/select '{compact({'query': '*:*', 'limit': 0})}'",
+            count(photos),
+        ]
+
+    def request(self, query: Mapping[int, int], k: int, target: str) -> Request:
+        terms = " ".join(f"{number}^{weight}" for number, weight in query.items())
+        body = {
+            "query": f"{FIELD}:({terms})",
+            "limit": k,
+            "fields": ["id", "model", "scheme", "score"],
+            "params": {"shards.tolerant": False, "omitHeader": False},
+        }
+        return Request(f"/solr/{target}/select", body)
+
+    def found(self, answer: Any) -> list[Found]:
+        if error := answer.get("error"):
+            raise EngineError(f"refuses (code {error.get('code')}: {error.get('msg', '')})")
+        if answer["responseHeader"].get("partialResults", False):
+            raise partial("partialResults")
+        return [found(hit, hit["score"]) for hit in answer["response"]["docs"]]
 
 
 class Qdrant(AskedEngine):

@@ -15,10 +15,11 @@ from tests.cli.conftest import ALL, Run, error
 from tests.other_engines.exported import exported
 from tests.other_engines.stand_in import basic, stand_in
 
-ENGINES = ("opensearch", "elasticsearch", "qdrant", "milvus", "vespa")
+ENGINES = ("opensearch", "elasticsearch", "solr", "qdrant", "milvus", "vespa")
 SECRETS = {
     "opensearch": ("Authorization", "Bearer s3cret"),
     "elasticsearch": ("Authorization", "ApiKey s3cret"),
+    "solr": ("Authorization", "Bearer s3cret"),
     "qdrant": ("api-key", "s3cret"),
     "milvus": ("Authorization", "Bearer s3cret"),
     "vespa": ("Authorization", "Bearer s3cret"),
@@ -70,7 +71,7 @@ def test_the_words_of_export(indexed: Run) -> None:
         *("largest", "rounded", "relative_error", "recall", "queries"),
     ]
     assert (printed["photos"], printed["rounded"], printed["recall"]) == (6, 0, None)
-    assert "is not one of 'opensearch'" in indexed("export", "solr", "--output", "o", code=2).stderr
+    assert "is not one of 'opensearch'" in indexed("export", "sphinx", "--output", "o", code=2).stderr
     assert "nowhere" in error(indexed("export", "qdrant", "--index", "nowhere", "--output", "o", code=2))
 
 
@@ -115,7 +116,7 @@ FAULTS = {
     "500": 'answers with an error (500: {"error": "of the test"})',
     "307": "sends to another address (307): give that one",
     "html": "does not answer as opensearch does (Expecting value",
-    "empty": "does not answer as opensearch does (KeyError: 'hits')",
+    "empty": "does not answer as opensearch does (KeyError: '_shards')",
     "closed": "without response): ask again, or write opensearch+https if it speaks https",
     "slow": "has not answered for 0.3 seconds: ask again, or check it",
 }
@@ -138,17 +139,25 @@ def test_a_server_that_fails_is_one_sentence(
 PART = "answered for only a part of its documents "
 WAY_ON = ": ask again, or check it"
 LUCENE = {
-    '{"timed_out": true, "_shards": {"total": 5, "failed": 0}, "hits": {"hits": []}}': (
+    '{"timed_out": true, "_shards": {"total": 5, "successful": 5}, "hits": {"hits": []}}': (
         f"{PART}(its own time ran out){WAY_ON}"
     ),
-    '{"timed_out": false, "_shards": {"total": 5, "failed": 2}, "hits": {"hits": []}}': (
-        f"{PART}(2 of 5 shards failed){WAY_ON}"
+    '{"timed_out": false, "_shards": {"total": 5, "successful": 3, "failed": 0}, "hits": {"hits": []}}': (
+        f"{PART}(2 of 5 shards did not answer){WAY_ON}"
     ),
     '{"error": {"type": "x", "reason": "no such field"}, "status": 400}': "refuses (no such field)",
 }
 SAID = {
     "opensearch": LUCENE,
     "elasticsearch": LUCENE,
+    "solr": {
+        '{"responseHeader": {"status": 0, "partialResults": true}, "response": {"docs": []}}': (
+            f"{PART}(partialResults){WAY_ON}"
+        ),
+        '{"responseHeader": {"status": 400}, "error": {"msg": "undefined field words", "code": 400}}': (
+            "refuses (code 400: undefined field words)"
+        ),
+    },
     "qdrant": {'{"status": {"error": "Wrong input"}, "time": 0.1}': "refuses (Wrong input)"},
     "milvus": {
         '{"code": 100, "message": "collection not found[collection=photos]"}': (
@@ -238,7 +247,7 @@ def test_nobody_listens(lexlip: Run) -> None:
 @pytest.mark.parametrize(
     ("address", "why"),
     [
-        ("https://host/photos", "names none of opensearch, elasticsearch, qdrant, milvus, vespa"),
+        ("https://host/photos", "names none of opensearch, elasticsearch, solr, qdrant, milvus, vespa"),
         ("anserini+http://host/photos", "names none of"),
         ("qdrant+http://host", "names no host and index"),
         ("qdrant+http://host/", "names no host and index"),

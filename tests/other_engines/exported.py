@@ -55,6 +55,10 @@ def parsed(text: str, engine: str) -> list[dict[str, Any]]:
             found.append({**point["payload"], "words": words, "key": point["id"]})
     elif engine == "milvus":
         found += json.loads(text)["data"]
+    elif engine == "solr":
+        for one in json.loads(text):
+            pairs = (pair.split("|") for pair in one["words"].split())
+            found.append({**one, "words": {number: int(weight) for number, weight in pairs}})
     elif engine == "vespa":
         for line in map(json.loads, text.splitlines()):
             found.append({**line["fields"], "key": line["put"].rpartition(":")[2]})

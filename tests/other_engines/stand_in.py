@@ -70,6 +70,18 @@ def elasticsearch(path: str, body: Any) -> Query:
     return {int(n): _whole(weight) for n, weight in asked["query_vector"].items()}, body["size"]
 
 
+def solr(path: str, body: Any) -> Query:
+    _need(path == f"/solr/{INDEX}/select", path)
+    _only(body, "query", "limit", "fields", "params")
+    _need(body["fields"] == ["id", "model", "scheme", "score"], "fields")
+    _need(body["params"] == {"shards.tolerant": False, "omitHeader": False}, "params")
+    asked = re.fullmatch(r"words:\(((?:\d+\^\d+ ?)+)\)", body["query"])
+    _need(asked is not None, body["query"])
+    assert asked is not None
+    pairs = (pair.split("^") for pair in asked[1].split())
+    return {int(number): _whole(int(weight)) for number, weight in pairs}, body["limit"]
+
+
 def qdrant(path: str, body: Any) -> Query:
     _need(path == f"/collections/{INDEX}/points/query", path)
     _only(body, "query", "using", "limit", "with_payload")
@@ -100,7 +112,7 @@ def vespa(path: str, body: Any) -> Query:
     return {number: _whole(weight) for number, weight in json.loads(asked[2])}, body["hits"]
 
 
-READ = {f.__name__: f for f in (opensearch, elasticsearch, qdrant, milvus, vespa)}
+READ = {f.__name__: f for f in (opensearch, elasticsearch, solr, qdrant, milvus, vespa)}
 
 
 def answer(engine: str, hits: list[tuple[dict[str, Any], float]]) -> Any:
@@ -112,6 +124,10 @@ def answer(engine: str, hits: list[tuple[dict[str, Any], float]]) -> Any:
         found = [{"_index": INDEX, "_id": key, "_score": score, "_source": f} for f, key, score in fields]
         shards = {"total": 5, "successful": 5, "skipped": 0, "failed": 0}
         return {"took": 3, "timed_out": False, "_shards": shards, "hits": {"hits": found}}
+    if engine == "solr":
+        docs = [{**f, "score": score} for f, _, score in fields]
+        header = {"zkConnected": True, "status": 0, "QTime": 3}
+        return {"responseHeader": header, "response": {"numFound": len(docs), "start": 0, "docs": docs}}
     if engine == "qdrant":
         points = [{"id": key, "version": 1, "score": score, "payload": f} for f, key, score in fields]
         return {"result": {"points": points}, "status": "ok", "time": 0.001}

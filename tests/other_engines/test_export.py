@@ -52,6 +52,7 @@ def test_anserini_gets_what_pseudo_documents_are(tmp_path: Path) -> None:
 NAMED = {
     "opensearch": ("my.photos-2", "Photos"),
     "elasticsearch": ("my.photos-2", "Photos"),
+    "solr": ("My.Photos-2", "my photos"),
     "qdrant": ("My.Photos-2", "my photos"),
     "milvus": ("My_photos2", "my-photos"),
     "vespa": ("My_photos2", "my.photos"),

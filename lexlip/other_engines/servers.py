@@ -123,6 +123,10 @@ class _LuceneServer(AskedEngine):
         return Request(f"/{target}/_search", body)
 
     def found(self, answer: Any) -> list[Found]:
+        return [found(hit["_source"], hit["_score"]) for hit in self.hits(answer)]
+
+    def hits(self, answer: Any) -> Any:
+        """Return the hits of an answer that is no error and covers all documents; see `found`."""
         if error := answer.get("error"):
             raise EngineError(f"refuses ({error.get('reason', error) if isinstance(error, dict) else error})")
         shards = answer.get("_shards", {})
@@ -130,7 +134,7 @@ class _LuceneServer(AskedEngine):
             raise partial(f"{failed} of {shards['total']} shards failed")
         if answer.get("timed_out", False):
             raise partial("its own time ran out")
-        return [found(hit["_source"], hit["_score"]) for hit in answer["hits"]["hits"]]
+        return answer["hits"]["hits"]
 
 
 class OpenSearch(_LuceneServer):

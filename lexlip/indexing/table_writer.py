@@ -219,8 +219,8 @@ class TableWriter:
 
     def _place(self, number: int) -> tuple[int | None, str, str, int | None]:
         """Return the columns root, file, member and start of a photo of the source."""
-        prefix, *place = split_path(self.source, number, self._roots)
-        return (None if prefix is None else self._roots[prefix], *place)
+        prefix, file, member, start = split_path(self.source, number, self._roots)
+        return None if prefix is None else self._roots[prefix], file, member, start
 
 
 def split_path(

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -94,7 +95,7 @@ class PhotoIndex:
             return
         lines = "".join(f"{line}\n" for action in actions for line in _lines(action))
         try:
-            refused = _patiently(lambda: self._write(lines.encode()))
+            refused = _patiently(partial(self._write, lines.encode()))
         except TooLarge:
             if len(actions) == 1:
                 raise
@@ -107,7 +108,7 @@ class PhotoIndex:
                 return
             time.sleep(waits)
             again = "".join(f"{line}\n" for key in refused for line in _lines(_of(actions, key)))
-            refused = _patiently(lambda again=again: self._write(again.encode()))
+            refused = _patiently(partial(self._write, again.encode()))
         if refused:
             raise Later(
                 f"{self.server.url} is too busy to write {counted(len(refused), 'photo')}: go on later"

@@ -52,9 +52,9 @@ class ServerPhotos(PhotoTable):
         return self._index.count()
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
-        return [None if one is None else self._photo(one) for one in self._index.get(ids, _FACTS)]
+        return [None if one is None else self._read_document(one) for one in self._index.get(ids, _FACTS)]
 
-    def _photo(self, document: Any) -> Photo:
+    def _read_document(self, document: Any) -> Photo:
         with self._index.server.understood("the index was made by `lexlip index --server`"):
             id, facts = facts_of(document)
             return photo_of(id, facts, self._file(facts))
@@ -69,13 +69,13 @@ class ServerPhotos(PhotoTable):
         return next(filter(os.path.lexists, places), places[0])
 
     def taken(self, ids: Sequence[str]) -> list[str | None]:
-        return [photo and photo.taken for photo in self.get(ids)]
+        return [None if photo is None else photo.taken for photo in self.get(ids)]
 
     def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
         return {photo.id: photo.place for photo in self.get(ids) if photo and photo.place}
 
     def located(self, filters: Filters) -> NDArray[np.float64]:
-        places = self.places(self._ids([*meets(filters), _HAS["located"]]))
+        places = self.places(self._that([*meets(filters), _HAS["located"]]))
         return np.array(list(places.values()), dtype=np.float64).reshape(-1, 2)
 
     def dates(self) -> list[Dated]:
@@ -86,9 +86,9 @@ class ServerPhotos(PhotoTable):
         return Dated(id, modified(facts["state"]) if by_file else facts["taken"], by_file)
 
     def select(self, filters: Filters) -> list[str]:
-        return self._ids(meets(filters))
+        return self._that(meets(filters))
 
-    def _ids(self, conditions: Iterable[Condition]) -> list[str]:
+    def _that(self, conditions: Iterable[Condition]) -> list[str]:
         return self._index.ids(all_of(conditions))
 
     # ---- the words that come with photos ----
@@ -118,7 +118,7 @@ class ServerPhotos(PhotoTable):
         return {others[place]: found[others[place]] for place in slips}
 
     def having(self, field: str, wanted: Sequence[Phrase]) -> list[str]:
-        return self._ids(was_given(phrase, [field]) for phrase in wanted)
+        return self._that(was_given(phrase, [field]) for phrase in wanted)
 
     def given(
         self, wanted: Sequence[Phrase], weights: Sequence[float], number: int

@@ -77,7 +77,7 @@ class ServerSearcher:
         for number in range(queries.shape[0]):
             columns, weights = queries.row(number)
             query = weighted(dict(zip(columns.tolist(), weights.tolist(), strict=True)))
-            found = self.index.best(query, k, allowed and allowed.condition)
+            found = self.index.best(query, k, None if allowed is None else allowed.condition)
             ids.append([id for id, _ in found])
             scores.append(np.array([score for _, score in found], np.int64))
         return ids, scores

@@ -165,9 +165,9 @@ def search(
     _check_query(context, sentence)
     if sentence is not None and _is_picture(sentence):
         click.echo(f"note: to search with the picture {readable(sentence)}, give it to --image", err=True)
-    if server is None:
-        options.refuse(context, ["photo_folders"], "is for --server")
-    elif not _has_photos(context, server):
+    if server is None and photo_folders:
+        raise click.UsageError("--photos is for --server: leave it out")
+    if server is not None and not _has_photos(context, server):
         _ask_export(context, server)
         return
 

@@ -70,9 +70,18 @@ class PhotoIndex:
         with self.server.understood(_CHECK):
             return About.of(found["_source"], f"{found['_primary_term']}-{found['_seq_no']}")
 
-    def make(self) -> None:
-        """Make the index, without documents."""
-        self._ask("PUT", "", {"mappings": MAPPING}, "make")
+    def is_empty(self) -> bool:
+        """Return whether the index, which is there, holds no document at all."""
+        answer = self._ask("GET", "_count")
+        with self.server.understood(_CHECK):
+            return int(answer["count"]) == 0
+
+    def make(self, there: bool) -> None:
+        """Make the index, without documents; or an empty one that is there ready for them."""
+        if there:
+            self._ask("PUT", "_mapping", MAPPING, "make")
+        else:
+            self._ask("PUT", "", {"mappings": MAPPING}, "make")
 
     def say(self, about: About) -> None:
         """Write what the index says about itself."""

@@ -84,7 +84,7 @@ def index_on_server(
     """
     started = time.perf_counter()
     index = PhotoIndex.at(address)
-    about = _about(index)
+    about, there = _about(index)
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
     check_device(device)
@@ -97,7 +97,7 @@ def index_on_server(
         source = open_library(given, damaged)
     if about is None:
         about = About(_of_photos(metadata, source, listed), complete=False)
-        index.make()
+        index.make(there)
         index.say(about)
     _check_same_photos(index, about.metadata, given)
     run = _Run(index, model, metadata, source, listed, about, prune, workers, device, progress)
@@ -109,17 +109,20 @@ def index_on_server(
     return run.finish(started)
 
 
-def _about(index: PhotoIndex) -> About | None:
-    """Return what an index says about itself; None if there is none. ConfigError: it is another's."""
+def _about(index: PhotoIndex) -> tuple[About | None, bool]:
+    """Return what an index says about itself, None if it is to be made; and whether an empty one is there.
+
+    ConfigError: it holds other documents.
+    """
     try:
         about = index.about()
     except NoIndex:
-        return None
-    if about is None:
+        return None, False
+    if about is None and not index.is_empty():
         raise ConfigError(
             f"{index} is there and was not made by `lexlip index --server`: give the name of a new index"
         )
-    return about
+    return about, True
 
 
 def _metadata(

@@ -13,6 +13,7 @@ from lexlip.opensearch import photo_index, server_indexing
 from lexlip.queries.photo_vectors import PhotoVectors
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
+from tests.data.pictures import write_tar
 from tests.opensearch.real_index import all_hits, asked, index_of_its_own, versions
 
 pytestmark = pytest.mark.servers
@@ -119,6 +120,28 @@ def test_an_interrupted_run_goes_on(
     assert "added" not in done
     assert all(version == 1 for version in versions(address).values())
     assert counts(indexed(lexlip, address)) == {"unchanged": 12}
+
+
+def test_an_empty_index_is_filled(lexlip: Run, photos: Path, address: str) -> None:
+    """Somebody has made it, or a run that was interrupted before it wrote anything."""
+    asked("PUT", address.rpartition("/")[2])
+    assert indexed(lexlip, address)["photos"] == 6
+    assert counts(indexed(lexlip, address)) == {"unchanged": 6}
+
+
+def test_several_sources_and_photos_in_tars(lexlip: Run, photos: Path, address: str) -> None:
+    write_tar(Path("shards/1.tar"), {f"t{file.name}": file.read_bytes() for file in photos.iterdir()})
+    for names in (("photos", "shards"),) * 2:
+        done = as_json(lexlip, "index", *names, "--server", address)
+        assert done["photos"] == 12
+    assert counts(done) == {"unchanged": 12}
+    how = ("search", "two dogs in snow", "-k", 12, "--json", "--server", address)
+    hits = json.loads(lexlip(*how).stdout)["hits"]
+    lexlip("index", "photos", "shards")
+    assert hits == json.loads(lexlip(*how[:-2]).stdout)["hits"]
+    named = ("--photos", "photos", "--photos", "shards", "--copy-to", "out")
+    copies = json.loads(lexlip(*how, *named).stdout)["copies"]
+    assert len(copies) == len(hits) > 6
 
 
 def test_a_raw_behind_a_damaged_photo(lexlip: Run, photos: Path, address: str) -> None:

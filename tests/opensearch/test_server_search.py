@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lexlip.opensearch import photo_index
 from tests.cli.conftest import ALL, Run, error
 from tests.opensearch.real_index import all_hits, index_of_its_own, write_library
 
@@ -142,6 +143,17 @@ def test_pages(both: Run, address: str) -> None:
         ids += [hit["id"] for hit in answer["hits"]]
         cursor = ("--cursor", answer["cursor"])
     assert ids == [hit["id"] for hit in found(both, ALL, "-k", 36)["hits"]]
+
+
+def test_answers_of_several_requests(both: Run, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More hits, and more photos of a list, than the server gives at once."""
+    for arguments in ((ALL, "-k", 60), ("caption:dogs", "-k", 60, "--sort", "date"), ("anna dog -snow",)):
+        here = found(both, *arguments)
+        assert len(here["hits"]) > 7
+        with monkeypatch.context() as patched:
+            patched.setattr(photo_index, "PAGE", 7)
+            patched.setattr(photo_index, "_FEW", 5)
+            check_same(here, found(both, *arguments, "--server", address))
 
 
 def test_paths_and_copies(both: Run, address: str, tmp_path: Path) -> None:

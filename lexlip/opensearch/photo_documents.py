@@ -35,6 +35,7 @@ from lexlip.other_engines.engine_contract import FIELD, Document, Made
 from lexlip.retrieval.filters import words_of
 from lexlip.retrieval.given_words import cut_words, split_words
 from lexlip.retrieval.photo import Photo
+from lexlip.sparse.quantize import TOO_LARGE
 from lexlip.words.plain_text import composed
 
 FORMAT = 1
@@ -273,8 +274,8 @@ def vector(features: Any, width: int) -> dict[int, int]:
     found: dict[int, int] = {}
     for name, weight in features.items():
         column = int(name.removesuffix(REST))
-        if not 0 <= column < width:
-            raise ValueError(f"a photo has the word {column}, of {width}")
+        if not (0 <= column < width and weight < TOO_LARGE):
+            raise ValueError(f"a photo has the word {column}, of {width}, with the weight {weight!r:.20}")
         found[column] = found.get(column, 0) + weight
     return found
 
@@ -298,6 +299,8 @@ def facts_of(document: Any) -> tuple[str, dict[str, Any]]:
     file, root = PurePosixPath(facts["file"]), facts["root"]
     if ".." in file.parts or (root is not None and file.is_absolute()):
         raise ValueError(f"{id!r:.60} lies outside of its folder")
+    if any(isinstance(value, int) and value >= 2**63 for value in facts.values()):
+        raise ValueError(f"{id!r:.60} has a number of more than 63 bits")
     if not _FINGERPRINT.fullmatch(facts["fingerprint"] or "0" * 16):
         raise ValueError(f"{id!r:.60} has no fingerprint of 64 bits")
     if facts["place"] is not None and not is_place(*facts["place"]):

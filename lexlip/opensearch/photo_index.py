@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +23,6 @@ from lexlip.words.plain_text import counted
 
 PAGE = 10_000  # hits of one answer: OpenSearch gives no more by default
 _FEW = 1_000  # documents that are asked for together by their keys
-_CHECK = "the index was made by `lexlip index --server`"
 WAITS = (1, 2, 4, 8, 16, 30, 30, 30)
 """Seconds before a request is tried again while an index is written: a node needs half a minute to start."""
 
@@ -57,6 +57,10 @@ class PhotoIndex:
     def __str__(self) -> str:
         return f"{self.engine.name}+{self.server.url}/{self.server.index}"
 
+    def understood(self) -> AbstractContextManager[None]:
+        """Raise DataError if a `with` block does not find in an answer what such an index has."""
+        return self.server.understood("the index was made by `lexlip index --server`")
+
     # ---- what it is ----
 
     def about(self) -> About | None:
@@ -67,13 +71,13 @@ class PhotoIndex:
             if error.found:
                 return None
             raise
-        with self.server.understood(_CHECK):
+        with self.understood():
             return About.of(found["_source"], f"{found['_primary_term']}-{found['_seq_no']}")
 
     def is_empty(self) -> bool:
         """Return whether the index, which is there, holds no document at all."""
         answer = self._ask("GET", "_count")
-        with self.server.understood(_CHECK):
+        with self.understood():
             return int(answer["count"]) == 0
 
     def make(self, there: bool) -> None:
@@ -89,9 +93,11 @@ class PhotoIndex:
 
     def megabytes(self) -> float:
         """Return the size of the index without its replicas, in 10^6 bytes."""
-        found = self._ask("GET", "_stats/store", to="see the size of")
-        with self.server.understood(_CHECK):
-            return int(found["_all"]["primaries"]["store"]["size_in_bytes"]) / 1e6
+        path = "_stats/segments?include_segment_file_sizes=true"  # the size of its store lags behind
+        found = self._ask("GET", path, to="see the size of")
+        with self.understood():
+            files = found["_all"]["primaries"]["segments"]["file_sizes"].values()
+            return sum(int(file["size_in_bytes"]) for file in files) / 1e6
 
     # ---- writing ----
 
@@ -127,7 +133,7 @@ class PhotoIndex:
         """Send actions; return the keys of those that the server is too busy for."""
         path = "_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error"
         answer = self._send("POST", path, lines, "write")
-        with self.server.understood(_CHECK):
+        with self.understood():
             results = [result for item in answer["items"] for result in item.values()]
             failed = [one for one in results if one.get("error")] if answer["errors"] else []
             busy = [str(one["_id"]) for one in failed if one["status"] in (429, 503)]
@@ -148,7 +154,7 @@ class PhotoIndex:
         def ask() -> Any:
             path = "_search?allow_partial_search_results=false"
             answer = self._ask("POST", path, {"track_total_hits": False, **body})
-            with self.server.understood(_CHECK):
+            with self.understood():
                 self.engine.hits(answer)
             return answer
 
@@ -166,7 +172,7 @@ class PhotoIndex:
         filters = {str(place): all_of([one]) for place, one in enumerate(conditions)}
         aggregated = {"each": {"filters": {"filters": filters}}}
         answer = self.search({"size": 0, "query": A_PHOTO, "aggs": aggregated})
-        with self.server.understood(_CHECK):
+        with self.understood():
             found = answer["aggregations"]["each"]["buckets"]
             return [int(found[str(place)]["doc_count"]) for place in range(len(conditions))]
 
@@ -189,7 +195,7 @@ class PhotoIndex:
         """Yield the ids and hits of photos that meet a condition, by id."""
         body = {"size": PAGE, "_source": source, "sort": [{"id": "asc"}], "query": all_of([condition])}
         for hits in self._pages(body, patient):
-            with self.server.understood(_CHECK):
+            with self.understood():
                 found = [(str(hit["sort"][0]), hit) for hit in hits]
             yield from found
 
@@ -197,7 +203,7 @@ class PhotoIndex:
         """Yield the hits of one answer after another."""
         while True:
             answer = self.search(body, patient)
-            with self.server.understood(_CHECK):
+            with self.understood():
                 hits = self.engine.hits(answer)
                 after = hits[-1]["sort"] if hits else None
             if after is None:
@@ -226,8 +232,8 @@ class PhotoIndex:
         }
         found: list[tuple[str, float]] = []
         for hits in self._pages(body):
-            with self.server.understood(_CHECK):
-                found += [(str(hit["sort"][1]), float(hit["sort"][0])) for hit in hits]
+            with self.understood():
+                found += [(str(hit["sort"][1]), _score(hit["sort"][0])) for hit in hits]
             if len(found) >= k:
                 break
         return found[:k]
@@ -236,7 +242,7 @@ class PhotoIndex:
         """Return the most frequent terms of a field that fit Lucene's regular expression, with counts."""
         asked = {"found": {"terms": {"field": field, "include": pattern, "size": number}}}
         answer = self.search({"size": 0, "query": A_PHOTO, "aggs": asked})
-        with self.server.understood(_CHECK):
+        with self.understood():
             buckets = answer["aggregations"]["found"]["buckets"]
             return {str(bucket["key"]): int(bucket["doc_count"]) for bucket in buckets}
 
@@ -244,7 +250,7 @@ class PhotoIndex:
         """Return the first value of a field by an order, "asc" or "desc"; None: no photo has one."""
         body = {"size": 1, "_source": False, "sort": [{field: order}], "query": {"exists": {"field": field}}}
         answer = self.search(body)
-        with self.server.understood(_CHECK):
+        with self.understood():
             return next((str(hit["sort"][0]) for hit in self.engine.hits(answer)), None)
 
     def get(self, ids: Sequence[str], fields: Sequence[str] = ()) -> list[Any]:
@@ -254,7 +260,7 @@ class PhotoIndex:
             some = ids[start : start + _FEW]
             path = f"_mget?_source_includes={quote(','.join(fields))}" if fields else "_mget"
             answer = self._ask("POST", path, {"ids": [key_of(id) for id in some]})
-            with self.server.understood(_CHECK):
+            with self.understood():
                 if failed := next((one["error"] for one in answer["docs"] if "error" in one), None):
                     raise EngineError(f"refuses ({failed.get('reason', failed)})")
                 documents = [one["_source"] if one["found"] else None for one in answer["docs"]]
@@ -267,7 +273,7 @@ class PhotoIndex:
     def vectors(self, ids: Sequence[str], width: int) -> tuple[Rows, list[str]]:
         """Return the whole weights of photos, [n, width]; and the ids of those that are not there."""
         found = self.get(ids, ["id", FIELD])
-        with self.server.understood(_CHECK):
+        with self.understood():
             vectors = [{} if one is None else vector(one[FIELD], width) for one in found]
         missing = [id for id, one in zip(ids, found, strict=True) if one is None]
         return rows_of(vectors, width), missing
@@ -278,7 +284,7 @@ class PhotoIndex:
         return self._send(method, path, None if body is None else compact(body).encode(), to)
 
     def _send(self, method: str, path: str, body: bytes | None, to: str) -> Any:
-        with self.server.understood(_CHECK):
+        with self.understood():
             return self.server.send(method, f"/{self.server.index}/{path}".rstrip("/"), body, to)
 
 
@@ -290,6 +296,13 @@ def key_of(id: str) -> str:
 def any_of_parts(query: Sequence[Condition]) -> dict[str, Any]:
     """Return the inside of a `bool` of which at least one part is met."""
     return {"should": list(query), "minimum_should_match": 1}
+
+
+def _score(value: Any) -> float:
+    """Return the score of a hit; ValueError: it cannot be one."""
+    if isinstance(value, bool) or not 0 < value < 2**53:
+        raise ValueError(f"a hit has the score {value!r:.20}")
+    return float(value)
 
 
 def _of(actions: Sequence[Action], wanted: str) -> Action:

@@ -88,18 +88,20 @@ def index_on_server(
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
     check_device(device)
+    if about is not None:
+        _check_same_photos(index, about.metadata, given)
     metadata = _metadata(index, about, model, topk, quantization)
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
     source = open_library(given)
-    known = {} if about is None else dict(about.unreadable)
-    damaged = copies_hidden(source, known)
+    damaged = set[str]()
+    if about is not None and about.metadata.extra.get("reader") == READER:
+        damaged = copies_hidden(source, dict(about.unreadable))
     if damaged:
         source = open_library(given, damaged)
     if about is None:
         about = About(_of_photos(metadata, source, listed), complete=False)
         index.make(there)
         index.say(about)
-    _check_same_photos(index, about.metadata, given)
     run = _Run(index, model, metadata, source, listed, about, prune, workers, device, progress)
     run.write()
     while found := copies_hidden(run.source, run.unreadable) - damaged:
@@ -195,7 +197,7 @@ class _Held(ServerPhotos):
         self._about = about
         self._listed: dict[str, Listed] = {}
         self._paths: dict[str, str] = {}
-        with index.server.understood("the index was made by `lexlip index --server`"):
+        with index.understood():
             for id, facts in map(facts_of, index.facts(progress)):
                 self._listed[id] = Listed(tuple(facts["captions"]), facts["side"], facts["state"])
                 self._paths[id] = photo_of(id, facts, self._file(facts)).path
@@ -298,9 +300,11 @@ class _Run:
         ids = list(captions)
         for start in range(0, len(ids), AT_ONCE):
             some = ids[start : start + AT_ONCE]
-            for id, document in zip(some, self.index.get(some), strict=True):
-                if document is not None:
-                    add((key_of(id), with_captions(document, captions[id])))
+            found = zip(some, self.index.get(some), strict=True)
+            with self.index.understood():
+                changed = [(id, with_captions(one, captions[id])) for id, one in found if one is not None]
+            for id, document in changed:
+                add((key_of(id), document))
 
     def _encode(self, plan: Plan, add: Add) -> None:
         from lexlip.indexing.impact import impacts

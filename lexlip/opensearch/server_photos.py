@@ -21,7 +21,7 @@ from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import FEWEST_LETTERS
 from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo import Dated, Photo
-from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.retrieval.photo_table import DATE, PhotoTable
 from lexlip.retrieval.seal import read_as_indexed
 
 UNNAMED = "no folder of photos is named: give --photos FOLDER"
@@ -55,7 +55,7 @@ class ServerPhotos(PhotoTable):
         return [None if one is None else self._read_document(one) for one in self._index.get(ids, _FACTS)]
 
     def _read_document(self, document: Any) -> Photo:
-        with self._index.server.understood("the index was made by `lexlip index --server`"):
+        with self._index.understood():
             id, facts = facts_of(document)
             return photo_of(id, facts, self._file(facts))
 
@@ -79,11 +79,8 @@ class ServerPhotos(PhotoTable):
         return np.array(list(places.values()), dtype=np.float64).reshape(-1, 2)
 
     def dates(self) -> list[Dated]:
-        return [self._dated(*facts_of(document)) for document in self._index.facts()]
-
-    def _dated(self, id: str, facts: Mapping[str, Any]) -> Dated:
-        by_file = facts["taken"] is None and facts["start"] is None
-        return Dated(id, modified(facts["state"]) if by_file else facts["taken"], by_file)
+        with self._index.understood():
+            return [_dated(*facts_of(document)) for document in self._index.facts()]
 
     def select(self, filters: Filters) -> list[str]:
         return self._that(meets(filters))
@@ -166,3 +163,11 @@ class ServerPhotos(PhotoTable):
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         photos = zip(ids, self.get(ids), strict=True)
         return group_alike([(id, p.digest, p.fingerprint) if p else (id, "", None) for id, p in photos])
+
+
+def _dated(id: str, facts: Mapping[str, Any]) -> Dated:
+    """Return when a photo was taken; see `PhotoTable.dates`."""
+    taken = facts["taken"]
+    if taken is None and facts["start"] is None and facts["state"]:
+        return Dated(id, modified(facts["state"]), True)
+    return Dated(id, taken if taken and DATE.fullmatch(taken) else None, False)

@@ -39,7 +39,7 @@ def test_every_part_of_a_weight_fits_nine_bits_and_they_add_up(photos: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "words", [{"9": 1}, {"-1": 1}, {"x": 1}, {"1": -1}, {"1": 1.5}, [1], None, {"1": True}]
+    "words", [{"9": 1}, {"-1": 1}, {"x": 1}, {"1": -1}, {"1": 1.5}, [1], None, {"1": True}, {"1": 2**31}]
 )
 def test_words_that_cannot_be_are_refused(words: object) -> None:
     with pytest.raises((ValueError, TypeError)):

@@ -154,6 +154,7 @@ def told(**facts: Any) -> dict[str, Any]:
         {"place": [91.0, 0.0]},
         {"captions": ["a", None]},
         {"start": "x"},
+        {"start": 2**63},
     ],
 )
 def test_a_photo_that_cannot_be_is_an_error(facts: dict[str, Any]) -> None:
@@ -162,6 +163,13 @@ def test_a_photo_that_cannot_be_is_an_error(facts: dict[str, Any]) -> None:
         pytest.raises(DataError, match="does not answer as opensearch does"),
     ):
         ServerPhotos(index).get(["a.jpg"])
+
+
+@pytest.mark.parametrize("sort", [[-1, "a"], [float("nan"), "a"], [1e300, "a"], [True, "a"], ["x", "a"], [1]])
+def test_a_score_that_cannot_be_is_an_error(sort: list[Any]) -> None:
+    found = {"timed_out": False, "_shards": {"total": 1, "successful": 1}, "hits": {"hits": [{"sort": sort}]}}
+    with telling(found) as index, pytest.raises(DataError, match="does not answer as opensearch does"):
+        index.best([{"match_all": {}}], 1, None)
 
 
 def test_another_photo_than_was_asked_for_is_an_error() -> None:

@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 
 from lexlip.opensearch import photo_index
+from lexlip.opensearch.server_search import ServerSearch
+from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.photo import Photo
+from lexlip.search.photo_map import Box
+from lexlip.search.photo_search import PhotoSearch
 from tests.cli.conftest import ALL, Run, error
 from tests.opensearch.real_index import all_hits, index_of_its_own, write_library
 
@@ -154,6 +159,33 @@ def test_answers_of_several_requests(both: Run, address: str, monkeypatch: pytes
             patched.setattr(photo_index, "PAGE", 7)
             patched.setattr(photo_index, "_FEW", 5)
             check_same(here, found(both, *arguments, "--server", address))
+
+
+def test_photos_without_a_query(both: Run, address: str) -> None:
+    """What a page shows: by date, by month, on a map; what it knows of each."""
+    with PhotoSearch(".lexlip") as here, ServerSearch(address, "mini") as there:
+        for filters in (None, Filters(folder="2020"), Filters(after="2018", caption="dogs")):
+            for how in ({"k": 100}, {"k": 5, "order": "oldest"}):
+                lists = (one.listed(filters=filters, **how).to_dict() for one in (here, there))
+                check_same(*({**one, "cursor": one["cursor"] is None} for one in lists))
+            months = [
+                [(month.month, month.photos, month.by_file_time) for month in one.timeline(filters).months]
+                for one in (here, there)
+            ]
+            assert months[0] == months[1] != []
+            box = Box(8, 44, 12, 48)
+            spots = (one.spots(box, 4, 4, filters) for one in (here, there))
+            check_same(*([[*spot[:3], *spot.box] for spot in some] for some in spots))
+        for id in ("copy.jpg", "été/anna maria 2.jpg"):
+            assert vars_of(here.photo(id)) == vars_of(there.photo(id))
+            assert here.photo_words(id) == there.photo_words(id)
+        with here.now() as (_, one), there.now() as (_, other):
+            assert one.facets() == other.facets()
+            assert len(one) == len(other)
+
+
+def vars_of(photo: Photo) -> dict[str, Any]:
+    return {name: getattr(photo, name) for name in Photo.__slots__}
 
 
 def test_paths_and_copies(both: Run, address: str, tmp_path: Path) -> None:

@@ -64,10 +64,10 @@ def write_library(folder: Path, number: int = 48) -> Path:
             exif.get_ifd(0x8825).update({1: "N", 2: degrees(north), 3: "E", 4: degrees(east)})
         if keywords := KEYWORDS[place % 4]:
             exif[0x9C9E] = keywords.encode("utf-16-le")
-        name = f"{NAMES[place % 3]} {place}"
+        name = f"{NAMES[place // 4 % 4]} {place}"
         scenes.image(place).save(below / f"{name}.jpg", exif=exif)
         if place % 6:
-            (below / f"{name}.txt").write_text(CAPTIONS[place % len(CAPTIONS)] + "\n")
+            (below / f"{name}.txt").write_text(CAPTIONS[(place + 1) % len(CAPTIONS)] + "\n")
     twin = next(iter(sorted(folder.rglob("*.jpg"))))
     shutil.copy(twin, folder / "copy.jpg")
     return folder

@@ -192,10 +192,7 @@ class Server:
 
     def _not_found(self, error: HTTPError) -> NoIndex:
         """Return the error for an answer with the status 404: only of a document it says "found"."""
-        missing = NoIndex(
-            f"{self.url} has no index named {self.index} (404): load an export into it first, or make it"
-            " with `lexlip index --server`"
-        )
+        missing = NoIndex(f"{self.url} has no index named {self.index} (404): load an export into it first")
         with suppress(OSError, HTTPException, ValueError):
             answer = parse_json(error.read(4000))
             missing.found = isinstance(answer, dict) and "found" in answer

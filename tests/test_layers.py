@@ -35,6 +35,7 @@ ROOMS = """
     lexlip.other_engines
     lexlip.explain
     lexlip.indexing
+    lexlip.opensearch
     lexlip.cluster
     lexlip.measure
     lexlip.training

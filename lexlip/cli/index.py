@@ -25,6 +25,9 @@ OF_NEW_INDEXES = ("ann", "language", "pseudo_documents", "regions")
 NOT_OF_TARS = (
     *("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text", "regions"),
 )
+NOT_OF_SERVERS = (
+    *("index_folder", "ann", "anew", "repair", "text", "pseudo_documents", "address", "language", "regions"),
+)
 
 
 @click.command()
@@ -77,6 +80,13 @@ NOT_OF_TARS = (
     help="Index the tars of one SOURCE on a Ray cluster, a shard a tar: local is this machine, auto the"
     " cluster that it belongs to, HOST:PORT another one's head.",
 )
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    help="Index into an OpenSearch index, which `lexlip search --server` asks: opensearch+https://HOST/INDEX."
+    " It is made if there is none, and brought up to date else. Secrets: LEXLIP_SERVER_KEY, or"
+    " LEXLIP_SERVER_USER and LEXLIP_SERVER_PASSWORD, in the environment.",
+)
 @options.language_option
 @options.regions_option
 @options.reading_options
@@ -89,6 +99,7 @@ def index(
     anew: bool,
     repair: bool,
     address: str | None,
+    server: str | None,
     as_json: bool,
     **how: Any,
 ) -> None:
@@ -110,6 +121,8 @@ def index(
     with; these need not be given, and others are refused. A photo has changed if the size, mtime or ctime of
     its file, or of the tar that contains it, is another one than when it was indexed. Photos with another
     name or place but the same content are not encoded again.
+
+    With --server the index is on a server, and nothing of it on this machine: give the same SOURCE each time.
     """
     from lexlip.indexing import api
     from lexlip.models.model_folder import kind_of
@@ -121,6 +134,11 @@ def index(
     if update and how["pseudo_documents"] is not None:
         raise click.UsageError("--pseudo-documents writes all documents: leave it out with --update")
     how["progress"] = not as_json
+    if server is not None:
+        way_on = "what was encoded is on the server; run the same command again to go on"
+        with interruptible(way_on):
+            _show(_index_on_server(context, sources, server, update, **how), as_json)
+        return
     kept = "what was read is kept" if how["text"] else "nothing was changed"
     with interruptible(f"{kept}; run the same command again to go on"):
         if address is not None and not update:
@@ -157,6 +175,26 @@ def _index_on_cluster(
         )
     how = {name: how[name] for name in how if name not in NOT_OF_TARS}
     return index_or_update(sources[0], index, address=address, **how)
+
+
+def _index_on_server(
+    context: click.Context, sources: tuple[str, ...], address: str, update: bool, **how: Any
+) -> Indexed:
+    """Index photos into an index on a server, or update it."""
+    from lexlip.data import Given
+    from lexlip.opensearch.server_indexing import index_on_server
+
+    shown = {"index_folder": "index", "address": "ray"}
+    for name in NOT_OF_SERVERS:
+        if options.given(context, name) is not None:
+            option = shown.get(name, name).replace("_", "-")
+            raise click.UsageError(f"--{option} is for an index on this machine: leave it or --server out")
+    topk = options.given(context, "topk")
+    if topk is None and how["topk"] is None:
+        topk = "all"
+    given = Given(sources or (".",), how["images"], how["split"], how["exclude"], how["include"])
+    of_run = {name: how[name] for name in ("model", "quantization", "prune", "workers", "device", "progress")}
+    return index_on_server(given, address, topk=topk, update=update, **of_run)
 
 
 def _check_options(context: click.Context, kind: str) -> None:

@@ -17,12 +17,13 @@ from lexlip.retrieval.answer import NOT_ENGLISH
 from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from anserini_bridge.metadata import IndexHeader
     from lexlip.retrieval.answer import Answer
     from lexlip.search.answering import How
     from lexlip.search.copies import Copies
+    from lexlip.search.photo_search import PhotoSearch
 
 SUGGESTIONS = 8  # words to search on with, in JSON
 OF_STAGES = ("model", "query_encoder", "query_topk", "hybrid", "hybrid_weight", "device", "captions")
@@ -32,8 +33,14 @@ OF_PHOTOS = (
     *("sort", "group", "rerank", "also", "captions", "content_only", "html", "copy_to", "add_to", "shape"),
 )
 """Options that need more of an index than ids and words."""
-OF_SERVERS = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json")
-"""What --server goes with."""
+OF_EXPORTS = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json")
+"""What --server goes with that asks an export."""
+NOT_OF_SERVERS = (
+    *("index_folder", "album", "add_to", "html", "captions", "rerank", "rerank_k", "rerank_fusion"),
+    *("rerank_weight", "also", "hybrid", "hybrid_weight"),
+)
+"""What needs an index on this machine."""
+WITHOUT_A_GPU = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
 _MINUS = "begin the query with -- and a word to look for: -- photo -dog"
 
@@ -78,9 +85,16 @@ class _Search(click.Command):
 @click.option(
     "--server",
     metavar="ADDRESS",
-    help="Ask another engine into which `lexlip export` was loaded: opensearch+https://HOST/INDEX; or"
-    " elasticsearch, solr, qdrant, milvus, vespa. Secrets: LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and"
-    " LEXLIP_SERVER_PASSWORD, in the environment.",
+    help="Ask an index that `lexlip index --server` has made, or another engine into which `lexlip export`"
+    " was loaded: opensearch+https://HOST/INDEX; or elasticsearch, solr, qdrant, milvus, vespa. Secrets:"
+    " LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and LEXLIP_SERVER_PASSWORD, in the environment.",
+)
+@click.option(
+    "--photos",
+    "photo_folders",
+    multiple=True,
+    metavar="FOLDER",
+    help="With --server: the folder in which the photos are on this machine; may be repeated.",
 )
 @options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")
 @options.query_encoder_option
@@ -124,6 +138,7 @@ def search(
     k: int,
     index_folder: str,
     server: str | None,
+    photo_folders: tuple[str, ...],
     rerank: str | None,
     also: str | None,
     html: str | None,
@@ -155,25 +170,17 @@ def search(
     _check_query(context, sentence)
     if sentence is not None and _is_picture(sentence):
         click.echo(f"note: to search with the picture {readable(sentence)}, give it to --image", err=True)
-    if server is not None:
-        _ask_server(context, server)
+    if server is None and photo_folders:
+        raise click.UsageError("--photos is for --server: leave it out")
+    if server is not None and not _has_photos(context, server):
+        _ask_export(context, server)
         return
 
-    from anserini_bridge import find_jar, find_java, needs_java, read_header
-    from anserini_bridge.metadata import read_searched_header
     from lexlip.machine.output_files import check_output
+    from lexlip.retrieval.filters import Filters
 
     if html:
         check_output(html, "the contact sheet ")
-    header = read_searched_header(index_folder)
-    _check_index(context, header)
-    if needs_java(index_folder, header) or given["captions"]:
-        find_java(), find_jar()  # fail before the seconds that loading torch takes
-
-    from lexlip.models.model_folder import model_folder
-    from lexlip.retrieval.filters import Filters
-    from lexlip.search.photo_search import PhotoSearch
-
     if copy_to is not None:
         from lexlip.search.copies import check_folder
 
@@ -191,20 +198,9 @@ def search(
         "content_only": given["content_only"],
         "suggest": SUGGESTIONS if as_json else 0,
     }
-    kinds = {header.kind} if also is None else {header.kind, read_header(also).kind}
-    if image is None and rerank is None and "dense" not in kinds:
-        why = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
-        options.refuse(context, ["device"], why)
-    second = None
-    if rerank is not None:
-        model_folder(rerank)
-        from lexlip.search.rerank import Reranker
-
-        settings = given["rerank_k"], given["rerank_fusion"], given["rerank_weight"]
-        second = Reranker(rerank, *settings, given["device"])
-    stages = {name: given[name] for name in OF_STAGES}
     done: dict[str, Any] = {}
-    with PhotoSearch(index_folder, rerank=second, also=also, **stages) as photos:
+    with _open_index(context) if server is None else _open_server(context) as photos:
+        kind = photos.stage.metadata.kind
         if image is not None:
             answer = photos.image(image, k, **how)
         elif similar is not None:
@@ -238,7 +234,7 @@ def search(
         moved = "they stand last of those reranked; if they have moved, index them again"
         click.echo(f"note: {unread} photo{'s' * (unread > 1)} could not be read: {moved}", err=True)
     filtered = any(given[name] is not None for name in (*options.FILTERS, "min_score"))
-    show(answer, header.kind, filtered)
+    show(answer, kind, filtered)
     if html:
         click.echo(f"\ncontact sheet: {html}")
 
@@ -302,18 +298,75 @@ def _show_copies(copies: Copies, folder: str) -> None:
     click.echo(f"{counted(len(copies.made), 'photo')} in {readable(folder)}{before}", err=True)
 
 
-def _ask_server(context: click.Context, address: str) -> None:
-    """Search with --server; refuse what needs an index on this machine."""
+def _open_index(context: click.Context) -> PhotoSearch:
+    """Open the index of --index; refuse options that it has not."""
+    from anserini_bridge import find_jar, find_java, needs_java, read_header
+    from anserini_bridge.metadata import read_searched_header
+
     given = context.params
-    names = {"index_folder": "index", "shape": "format"}
-    for name in given:
-        if name not in OF_SERVERS and options.given(context, name) is not None:
-            shown = names.get(name, name).replace("_", "-")
-            raise click.UsageError(f"--{shown} needs an index on this machine: leave it or --server out")
-    from lexlip.other_engines.ask import Server, search_server
+    index_folder, also, rerank = given["index_folder"], given["also"], given["rerank"]
+    header = read_searched_header(index_folder)
+    _check_index(context, header)
+    if needs_java(index_folder, header) or given["captions"]:
+        find_java(), find_jar()  # fail before the seconds that loading torch takes
+
+    from lexlip.models.model_folder import model_folder
+    from lexlip.search.photo_search import PhotoSearch
+
+    kinds = {header.kind} if also is None else {header.kind, read_header(also).kind}
+    if given["image"] is None and rerank is None and "dense" not in kinds:
+        options.refuse(context, ["device"], WITHOUT_A_GPU)
+    second = None
+    if rerank is not None:
+        model_folder(rerank)
+        from lexlip.search.rerank import Reranker
+
+        settings = given["rerank_k"], given["rerank_fusion"], given["rerank_weight"]
+        second = Reranker(rerank, *settings, given["device"])
+    stages = {name: given[name] for name in OF_STAGES}
+    return PhotoSearch(index_folder, rerank=second, also=also, **stages)
+
+
+def _has_photos(context: click.Context, address: str) -> bool:
+    """Return whether --server names an index of photos, not an export; refuse what neither has."""
+    _refuse(context, NOT_OF_SERVERS, "an index on this machine")
+    if context.params["copy_to"] is not None and not context.params["photo_folders"]:
+        raise click.UsageError("--copy-to with --server needs the folder of the photos: give --photos FOLDER")
+    from lexlip.opensearch.server_search import has_photos
+
+    return has_photos(address)
+
+
+def _refuse(context: click.Context, names: Iterable[str], needed: str) -> None:
+    """Refuse options that need another index than that of --server."""
+    shown = {"index_folder": "index", "shape": "format", "photo_folders": "photos"}
+    for name in names:
+        if options.given(context, name) is not None:
+            option = shown.get(name, name).replace("_", "-")
+            raise click.UsageError(f"--{option} needs {needed}: leave it or --server out")
+
+
+def _open_server(context: click.Context) -> PhotoSearch:
+    """Open the index of --server, which is one of photos."""
+    from lexlip.opensearch.server_search import ServerSearch
+    from lexlip.retrieval.seal import folders_to_send
+
+    given = context.params
+    if given["image"] is None:
+        options.refuse(context, ["device"], WITHOUT_A_GPU)
+    how = [given[name] for name in ("query_encoder", "query_topk", "device")]
+    model, folders = given["model"] or options.DEFAULT_MODEL, folders_to_send(given["photo_folders"])
+    return ServerSearch(given["server"], model, *how, folders=folders)
+
+
+def _ask_export(context: click.Context, address: str) -> None:
+    """Search with --server in an export, which knows nothing but words; refuse what needs more."""
+    given = context.params
+    wanted = [name for name in given if name not in OF_EXPORTS]
+    _refuse(context, wanted, "an index on this machine, or one that `lexlip index --server` has made")
+    from lexlip.other_engines.ask import search_server
     from lexlip.queries.text_queries import TextQueries
 
-    Server.of(address)  # refused before the model is loaded
     queries = TextQueries(given["model"] or options.DEFAULT_MODEL, given["query_encoder"])
     answer = search_server(address, " ".join(given["query"]), given["k"], queries, given["query_topk"])
     if given["as_json"]:

@@ -373,8 +373,11 @@ def damaged_copies(index: Path, source: Source) -> set[str]:
         if header.extra.get("reader") == READER:
             with open_photos(index, header) as table:
                 remembered = table.unreadable()
-    if not remembered:
-        return set()
+    return copies_hidden(source, remembered)
+
+
+def copies_hidden(source: Source, remembered: dict[str, Unreadable]) -> set[str]:
+    """Return the paths of photos that were found unreadable, and that hide files of the same photo."""
     items = ((number, item.id) for number, item in enumerate(source.items) if item.id in remembered)
     hiding = {id: number for number, id in items if source.same(number)}
     return {source.path(hiding[id]) for id in _still_unreadable(source, list(hiding.values()), remembered)}

@@ -192,8 +192,7 @@ class TableWriter:
             roots,
         )
         numbers = dict(self._connection.execute("SELECT absolute, number FROM roots"))
-        longest_first = sorted((absolute for absolute, _ in roots), key=len, reverse=True)
-        self._roots = [(f"{absolute.rstrip('/')}/", numbers[absolute]) for absolute in longest_first]
+        self._roots = {f"{absolute.rstrip('/')}/": numbers[absolute] for absolute, _ in roots}
 
     def _row(self, number: int, facts: Facts) -> tuple[Any, ...]:
         id, captions = self.source.items[number].id, self.source.items[number].captions
@@ -220,13 +219,24 @@ class TableWriter:
 
     def _place(self, number: int) -> tuple[int | None, str, str, int | None]:
         """Return the columns root, file, member and start of a photo of the source."""
-        file, start, _ = self.source.place(number)
-        path = self.source.path(number)
-        member = path[len(file) + 1 :] if path != file else ""
-        for prefix, root in self._roots:
-            if file.startswith(prefix):
-                return root, file[len(prefix) :], member, start
-        return None, file, member, start
+        prefix, file, member, start = split_path(self.source, number, self._roots)
+        return None if prefix is None else self._roots[prefix], file, member, start
+
+
+def split_path(
+    source: Source, number: int, prefixes: Iterable[str]
+) -> tuple[str | None, str, str, int | None]:
+    """Return where a photo of a source lies.
+
+    Returns:
+        The longest of some prefixes that its file's path begins with, if one does, and the rest of that path;
+        the member if the file is a tar, and where its bytes begin there.
+    """
+    file, start, _ = source.place(number)
+    path = source.path(number)
+    member = path[len(file) + 1 :] if path != file else ""
+    prefix = max(filter(file.startswith, prefixes), key=len, default=None)
+    return prefix, file[len(prefix or "") :], member, start
 
 
 def side_names(source: Source, number: int) -> str:

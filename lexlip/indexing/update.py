@@ -352,7 +352,7 @@ def _check_plan(plan: Plan, index: Path, source: Source, has_table: bool, prune:
         check_deletions(len(plan.deleted), plan.held, index)
 
 
-def check_deletions(deleted: int, held: int, index: Path) -> None:
+def check_deletions(deleted: int, held: int, index: str | Path) -> None:
     """Raise DataError if an update would delete over a fifth of an index, and at least FEWEST_DELETED photos.
 
     They may only be out of reach.

@@ -8,6 +8,8 @@ import os
 import re
 import ssl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -27,7 +29,22 @@ from lexlip.words.plain_text import readable
 TIMEOUT = 30  # seconds without a byte
 LARGEST_ANSWER = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
+_MAY_PASS = (429, 502, 503, 504)  # too many requests; a node, or a proxy before it, has no answer now
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
+
+
+class NoIndex(DataError):
+    """A server has no index of this name; or, if `found`, no such document in it."""
+
+    found = False
+
+
+class Later(DataError):
+    """A server gives no answer now, and may give one later: it has too much to do, or is not there."""
+
+
+class TooLarge(DataError):
+    """A server takes no request that is as large."""
 
 
 @dataclass(frozen=True)
@@ -80,27 +97,46 @@ class Server:
         if not query:
             return []
         asked = self.engine.request(query, k, self.index)
-        answer = self._post(asked.path, json.dumps(asked.body).encode())
+        with self.understood("the index was made by `lexlip export`"):
+            return self.engine.found(self.send("POST", asked.path, json.dumps(asked.body).encode()))
+
+    @contextmanager
+    def understood(self, check: str) -> Iterator[None]:
+        """Raise DataError, which says what to check, if a `with` block does not find what it needs."""
         try:
-            return self.engine.found(parse_json(answer))
+            yield
         except EngineError as error:
             raise DataError(f"{self.url}: {type(self.engine).__name__} {self._shown(str(error))}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
             raise DataError(
-                f"{self.url} does not answer as {self.engine.name} does ({_shorten(why)}):"
-                " check the address, and that the index was made by `lexlip export`"
+                f"{self.url} does not answer as {self.engine.name} does ({self._shown(why)}):"
+                f" check the address, and that {check}"
             ) from None
 
-    def _post(self, path: str, body: bytes) -> bytes:
+    def send(self, method: str, path: str, body: bytes | None = None, to: str = "search") -> Any:
+        """Return the JSON of an answer.
+
+        Args:
+            method, path, body: of the request; the body is JSON, or lines of it.
+            to: what the right is called that it needs.
+
+        Raises:
+            ValueError: the answer is not JSON.
+            ConfigError: the server refuses the secret.
+            NoIndex, Later, TooLarge, DataError: it refuses the request, or is not reached.
+        """
+        return parse_json(self._send(method, path, body, to))
+
+    def _send(self, method: str, path: str, body: bytes | None, to: str) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self._secrets()}
-        request = Request(self.url + path, body, headers, method="POST")
+        request = Request(self.url + path, body, headers, method=method)
         try:
             with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=TIMEOUT) as response:
                 data: bytes = response.read(LARGEST_ANSWER + 1)
         except HTTPError as error:
             with error:
-                raise self._refused(error) from None
+                raise self._refused(error, to) from None
         except (OSError, HTTPException) as error:
             raise self._failed(error) from None
         if len(data) > LARGEST_ANSWER:
@@ -108,12 +144,12 @@ class Server:
         return data
 
     def _failed(self, error: OSError | HTTPException) -> DataError:
-        """Return what to say of a connection that gave no answer."""
+        """Return what to say of a connection that gave no answer: `Later`, but for TLS that is wrong."""
         connecting = isinstance(error, URLError)
         cause = error.reason if isinstance(error, URLError) else error
         why = _shorten(str(getattr(cause, "strerror", None) or cause))
         if isinstance(cause, TimeoutError):
-            return DataError(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+            return Later(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
         if isinstance(cause, ssl.SSLCertVerificationError):
             return DataError(
                 f"{self.url} has no certificate that is trusted here ({why}): name its authority's file in"
@@ -125,20 +161,18 @@ class Server:
                 f" {self.engine.name}+http"
             )
         if connecting and not isinstance(cause, ConnectionResetError | BrokenPipeError):
-            return DataError(f"{self.url} cannot be reached ({why}): check the address")
+            return Later(f"{self.url} cannot be reached ({why}): check the address")
         other = "https" if self.url.startswith("http:") else "http"
-        return DataError(
+        return Later(
             f"{self.url} broke the connection off ({why}): ask again, or write {self.engine.name}+{other}"
             f" if it speaks {other}"
         )
 
-    def _refused(self, error: HTTPError) -> DataError | ConfigError:
+    def _refused(self, error: HTTPError, to: str) -> DataError | ConfigError:
         """Return what to say of an answer whose status is an error."""
         code = error.code
         if code == 404:
-            return DataError(
-                f"{self.url} has no index named {self.index} (404): load an export into it first"
-            )
+            return self._not_found(error)
         if 300 <= code < 400:
             return DataError(f"{self.url} sends to another address ({code}): give that one")
         if code in (401, 403) and not self._secrets():
@@ -152,8 +186,17 @@ class Server:
         if code == 401:
             return ConfigError(f"{self.url} refuses this {secret} {said}: check {names}")
         if code == 403:
-            return ConfigError(f"{self.url} gives this {secret} no right to search {self.index} {said}")
-        return DataError(f"{self.url} answers with an error {said}")
+            return ConfigError(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
+        kind = {413: TooLarge, **dict.fromkeys(_MAY_PASS, Later)}.get(code, DataError)
+        return kind(f"{self.url} answers with an error {said}")
+
+    def _not_found(self, error: HTTPError) -> NoIndex:
+        """Return the error for an answer with the status 404: only of a document it says "found"."""
+        missing = NoIndex(f"{self.url} has no index named {self.index} (404): load an export into it first")
+        with suppress(OSError, HTTPException, ValueError):
+            answer = parse_json(error.read(4000))
+            missing.found = isinstance(answer, dict) and "found" in answer
+        return missing
 
     def _shown(self, text: str) -> str:
         """Return the reason that a server gives, shortened, and without a secret that it repeats."""

@@ -164,6 +164,10 @@ class _LuceneServer(AskedEngine):
         return Request(f"/{target}/_search", body)
 
     def found(self, answer: Any) -> list[Found]:
+        return [found(hit["_source"], hit["_score"]) for hit in self.hits(answer)]
+
+    def hits(self, answer: Any) -> Any:
+        """Return the hits of an answer that is no error and covers all documents; see `found`."""
         if error := answer.get("error"):
             raise EngineError(f"refuses ({error.get('reason', error) if isinstance(error, dict) else error})")
         shards = answer["_shards"]
@@ -171,7 +175,7 @@ class _LuceneServer(AskedEngine):
             raise partial(f"{missing} of {shards['total']} shards did not answer")
         if answer.get("timed_out", False):
             raise partial("its own time ran out")
-        return [found(hit["_source"], hit["_score"]) for hit in answer["hits"]["hits"]]
+        return answer["hits"]["hits"]
 
 
 class OpenSearch(_LuceneServer):

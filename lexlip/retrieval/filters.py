@@ -25,7 +25,7 @@ NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-du
 
 _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 FROM_WHERE = "a distance is from a place: give one, as near:48.1,11.6 or near:lyon"
-_LAST = "\U0010ffff"  # sorts after everything
+LAST = "\U0010ffff"  # sorts after everything
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
 
@@ -97,7 +97,7 @@ class Filters:
         if self.after:
             asked.append(("taken >= ?", [self.after]))
         if self.before:
-            asked.append(("taken < ?", [self.before + _LAST]))
+            asked.append(("taken < ?", [self.before + LAST]))
         if self.below and self.below.isascii():  # "0" is the character after "/"
             asked.append(("id > ? AND id < ?", [f"{self.below}/", f"{self.below}0"]))
         elif self.below:

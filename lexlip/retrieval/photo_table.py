@@ -64,7 +64,7 @@ _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is
 _AT_ONCE = 10_000  # ids of one question to SQLite
 _ONE_OF = "id IN (SELECT value FROM json_each(?))"
 _HAS_PLACE = "latitude IS NOT NULL AND longitude IS NOT NULL"
-_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
+DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
@@ -189,7 +189,7 @@ class PhotoTable(GivenWordsTable):
             return [
                 Dated(id, modified(state), True)
                 if taken is None and state
-                else Dated(id, taken if taken and _DATE.fullmatch(taken) else None, False)
+                else Dated(id, taken if taken and DATE.fullmatch(taken) else None, False)
                 for id, taken, state in rows
             ]
         except TypeError as error:  # SQLite keeps anything

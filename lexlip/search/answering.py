@@ -152,6 +152,19 @@ class IndexState:
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
 
+    def ids(
+        self,
+        filters: Filters | None,
+        narrowed: Narrowed,
+        without: tuple[str, ...] = (),
+        of: Sequence[str] | None = None,
+    ) -> list[str]:
+        """Return the ids of the photos, or `of` some, that meet conditions and hold none of some words."""
+        gone = self.stage.holding(without) if without else frozenset()
+        meeting = self.meeting(filters, narrowed)
+        met = set(of or ()) if meeting is None else set(meeting)
+        return [id for id in (meeting or () if of is None else of) if id in met and id not in gone]
+
     def _by_date(self, filters: Filters | None) -> ByDate:
         """Return the photos that meet filters by date, newest first."""
         if filters:
@@ -180,10 +193,7 @@ class IndexState:
         shares = named_shares(self.photos, asked.phrases, asked.unknown)
         if not shares:
             return []
-        gone = self.stage.holding(asked.without) if asked.without else frozenset()
-        meeting = self.meeting(filters, asked.narrowed)
-        met = shares.keys() if meeting is None else set(meeting)
-        ids = [id for id in shares if id in met and id not in gone]
+        ids = self.ids(filters, asked.narrowed, asked.without, list(shares))
         if not ids:
             return []
         (held,), (scores,) = self.stage.search([asked.encoded], len(ids), self.stage.allow(ids))
@@ -272,8 +282,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
     allowed = state.allow(how.get("filters"), asked.without, asked.narrowed)
     alone: list[str] = []
     if asked.names_only:
-        gone = state.stage.holding(asked.without)
-        alone = [id for id in state.meeting(how.get("filters"), asked.narrowed) or [] if id not in gone]
+        alone = state.ids(how.get("filters"), asked.narrowed, asked.without)
     most = len(alone) if asked.names_only else REORDERED
 
     def by_content(k: int) -> list[FoundPhoto]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
 
 from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
@@ -81,6 +81,8 @@ class PhotoSearch:
         DataError: the second index is of photos from another folder.
         BridgeError: there is no index, or it cannot be read (see anserini_bridge.errors).
     """
+
+    state_kind: ClassVar[type[IndexState]] = IndexState
 
     def __init__(
         self,
@@ -166,7 +168,7 @@ class PhotoSearch:
         """Return the newest state of the index; writers may be at work."""
         while True:
             try:
-                return Shared(IndexState(self.stage))
+                return Shared(self.state_kind(self.stage))
             except Moved:
                 self.stage.refresh()
 

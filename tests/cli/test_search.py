@@ -448,7 +448,7 @@ def test_hits_are_copied(indexed: Run, tmp_path: Path) -> None:
         "cannot write copies into file"
     )
     refused = indexed("search", ALL, "--copy-to", "out", "--server", "opensearch+https://h/i", code=2)
-    assert "--copy-to needs an index on this machine" in refused.stderr
+    assert "--copy-to with --server needs the folder of the photos: give --photos FOLDER" in refused.stderr
 
 
 def test_copies_of_photos_in_tars(lexlip: Run, photos: Path, tmp_path: Path) -> None:

@@ -281,7 +281,9 @@ def test_addresses(lexlip: Run, address: str, why: str) -> None:
 def test_what_needs_an_index_here(lexlip: Run, more: tuple[str, ...]) -> None:
     result = lexlip("search", ALL, "--server", "qdrant+http://host/photos", *more, code=2)
     name = {"-f": "--format"}.get(more[0], more[0])
-    assert f"{name} needs an index on this machine: leave it or --server out" in result.stderr
+    here = ("--index", "--captions", "--rerank", "--html")
+    other = "" if name in here else ", or one that `lexlip index --server` has made"
+    assert f"{name} needs an index on this machine{other}: leave it or --server out" in result.stderr
 
 
 def test_pictures_and_words_to_leave_out(lexlip: Run) -> None:

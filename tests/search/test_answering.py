@@ -103,7 +103,7 @@ def test_of_names_alone_all_are_sorted(state_of: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Table, "select", lambda self, filters: ids, raising=False)
     monkeypatch.setattr(Table, "having", lambda self, name, wanted: ids, raising=False)
     monkeypatch.setattr(Table, "places", lambda self, ids: places, raising=False)
-    query = parse_query("name:img")
+    query = parse_query("name:img -cat")
     asked = Asked("name:img", "name:img", None, query, narrowed=(("name", ()),))
     found, _ = find(state_of(None), asked, 5, {"sort": sort, "filters": Filters(near="0,0")})
     assert [photo.id for photo in found] == [id for id in reversed(ids) if id != "998"]

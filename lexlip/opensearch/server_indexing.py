@@ -1,0 +1,417 @@
+"""Indexes photos into an index on a server, and makes it match its source again.
+
+No index lies on this machine: what the server holds says which photos need not be encoded. Photos are written
+as soon as they are encoded, so an interrupted run has lost nothing; those that are gone are deleted last.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from anserini_bridge import IndexMetadata
+from anserini_bridge.metadata import vocabulary_hash
+from anserini_bridge.sparse_rows import Rows
+from lexlip.data import Given, Source, Unreadable, open_library
+from lexlip.data.images import READER
+from lexlip.errors import ConfigError, DataError, ModelError, needing_extras
+from lexlip.indexing.changes import Plan, copies_hidden, kept_since, mounts_with, plan_update
+from lexlip.indexing.report import Indexed, Updated
+from lexlip.indexing.update import check_deletions
+from lexlip.machine.device import check_device
+from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
+from lexlip.opensearch.photo_documents import About, documents, facts_of, metadata_of, photo_of, with_captions
+from lexlip.opensearch.photo_index import Action, PhotoIndex, key_of
+from lexlip.opensearch.server_photos import ServerPhotos
+from lexlip.other_engines.ask import NoIndex
+from lexlip.other_engines.engine_contract import Made
+from lexlip.registry import BM25, MODELS
+from lexlip.retrieval.collection import describe_collection, given_again
+from lexlip.retrieval.photo import Listed
+from lexlip.sparse.balance import scheme_of
+from lexlip.sparse.quantize import Scheme, scale_of
+
+if TYPE_CHECKING:
+    from lexlip.queries.photo_vectors import PhotoVectors
+
+AT_ONCE = 500  # photos of a bulk
+EVERY = 5.0  # seconds after which those are written that were encoded, however few
+ROOT = Path("/")
+"""What paths are relative to that an index in a folder stores relative to itself."""
+
+Add = Callable[[Action], None]
+
+
+@needing_extras()
+def index_on_server(
+    given: Given,
+    address: str,
+    model: str = "mini",
+    *,
+    topk: int | Literal["all"] | None = None,
+    quantization: Scheme | None = None,
+    update: bool = False,
+    prune: bool = False,
+    workers: int = 2,
+    device: str = "auto",
+    progress: bool = False,
+) -> Indexed:
+    """Index photos into an index on a server, which is made if there is none; or update it.
+
+    Args:
+        given: the photos; what the server says of them is not followed.
+        address: such as "opensearch+https://HOST/INDEX".
+        model, topk, quantization: see `lexlip.indexing.api.index`; None is as the index was made, or of a new
+            one 32 words, and as the model ranks.
+        update: refuse to make an index.
+        prune, workers, device, progress: see `lexlip.indexing.api.index`.
+
+    Returns:
+        What is in the index; an `Updated` unless this run, or interrupted ones before it, have made it.
+
+    Raises:
+        ConfigError: the index was made with another model or other settings, or not by this function; or the
+            secret is refused.
+        DataError: there are no photos, or none could be read; the server does not answer, or refuses; its
+            index is of other photos; too many of them are gone.
+        ModelError: there is no such model, or it has no words.
+    """
+    started = time.perf_counter()
+    index = PhotoIndex.at(address)
+    about, there = _about(index)
+    if about is None and update:
+        raise DataError(f"there is no index {index} to update: index once without --update")
+    check_device(device)
+    if about is not None:
+        _check_same_photos(index, about.metadata, given)
+    metadata = _metadata(index, about, model, topk, quantization)
+    listed = time.time()  # before the listing: an update takes a photo that changes from now on
+    source = open_library(given)
+    damaged = set[str]()
+    if about is not None and about.metadata.extra.get("reader") == READER:
+        damaged = copies_hidden(source, dict(about.unreadable))
+    if damaged:
+        source = open_library(given, damaged)
+    if about is None:
+        about = About(_of_photos(metadata, source, listed), complete=False)
+        index.make(there)
+        index.say(about)
+    run = _Run(index, model, metadata, source, listed, about, prune, workers, device, progress)
+    run.write()
+    while found := copies_hidden(run.source, run.unreadable) - damaged:
+        damaged |= found
+        run.source = open_library(given, damaged)
+        run.write()
+    return run.finish(started)
+
+
+def _about(index: PhotoIndex) -> tuple[About | None, bool]:
+    """Return what an index says about itself, None if it is to be made; and whether an empty one is there.
+
+    ConfigError: it holds other documents.
+    """
+    try:
+        about = index.about()
+    except NoIndex:
+        return None, False
+    if about is None and not index.is_empty():
+        raise ConfigError(
+            f"{index} is there and was not made by `lexlip index --server`: give the name of a new index"
+        )
+    return about, True
+
+
+def _metadata(
+    index: PhotoIndex,
+    about: About | None,
+    model: str,
+    topk: int | Literal["all"] | None,
+    quantization: Scheme | None,
+) -> IndexMetadata:
+    """Return how the index is made; ConfigError: it was made in another way."""
+    kind = kind_of(model)
+    if kind == BM25 or kind not in MODELS or not MODELS[kind].words or not MODELS[kind].trained_here:
+        raise ModelError(f"words are indexed into a server, and '{model}' is not a model of words")
+    folder = model_folder(model)
+    identity = read_description(folder)["identity"]
+    if about is None:
+        words, scheme = read_words(folder / "vocabulary.txt"), quantization or scheme_of(folder)
+        number = None if topk == "all" else 32 if topk is None else topk
+        how = {"scheme": scheme, "scale": scale_of(scheme)}
+        return metadata_of(identity, how, number, (vocabulary_hash(words), len(words)), _now(), {})
+    was = about.metadata
+    for option, before, now in (
+        ("--model", was.encoder, identity),
+        ("--topk", was.topk or "all", topk),
+        ("--quantization", was.quantization["scheme"], quantization),
+    ):
+        if now is not None and now != before:
+            way_on = "name that model" if option == "--model" else f"leave {option} out"
+            raise ConfigError(
+                f"{index} was made with {option} {before}, not {now}: {way_on}, or give the name of a new"
+                " index"
+            )
+    return was
+
+
+def _of_photos(metadata: IndexMetadata, source: Source, listed: float) -> IndexMetadata:
+    """Return the same of an index of these photos."""
+    extra = {"reader": READER, **describe_collection(source, ROOT, listed)}
+    return metadata_of(
+        metadata.encoder,
+        metadata.quantization,
+        metadata.topk,
+        (metadata.vocabulary, metadata.vocabulary_size),
+        _now(),
+        extra,
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _check_same_photos(index: PhotoIndex, metadata: IndexMetadata, given: Given) -> None:
+    """Raise DataError if an index was made of other photos than these."""
+    before = given_again(metadata.extra, ROOT)
+    was = [*before.sources, *filter(None, [before.images])]
+    now = [*given.sources, *filter(None, [given.images])]
+    if [*map(os.path.realpath, was)] != [*map(os.path.realpath, now)]:
+        raise DataError(
+            f"{index} was made from {' '.join(was)}, not from {' '.join(now)}: give that, or the name of a"
+            " new index"
+        )
+
+
+class _Held(ServerPhotos):
+    """What an index on a server holds, as `plan_update` asks a searcher and a table for it."""
+
+    def __init__(self, index: PhotoIndex, about: About, progress: bool) -> None:
+        super().__init__(index)
+        self._about = about
+        self._listed: dict[str, Listed] = {}
+        self._paths: dict[str, str] = {}
+        with index.understood():
+            for id, facts in map(facts_of, index.facts(progress)):
+                self._listed[id] = Listed(tuple(facts["captions"]), facts["side"], facts["state"])
+                self._paths[id] = photo_of(id, facts, self._file(facts)).path
+
+    def ids(self) -> list[str]:
+        return list(self._listed)
+
+    def listed(self) -> dict[str, Listed]:
+        return self._listed
+
+    def paths(self) -> dict[str, str]:
+        return self._paths
+
+    def unreadable(self) -> dict[str, Unreadable]:
+        return dict(self._about.unreadable)
+
+    def vectors(self, ids: Sequence[str]) -> Rows:
+        return self._index.vectors(ids, self._about.metadata.vocabulary_size)[0]
+
+
+@dataclass
+class _Run:
+    """A run of `index_on_server`.
+
+    Attributes:
+        about: what the index said about itself before.
+        plan: what is done, once it is known.
+        held: ids that the index held before.
+        photos: those that were encoded in the last pass; None if no model was needed.
+        encoded, changed, moved: ids of photos that were encoded, those that have changed, and former ids of
+            those that have another one now.
+        lost: ids of changed photos that cannot be read any more.
+        away: ids of changed photos that could be opened, but then not read.
+        described: how many unchanged photos have other captions.
+    """
+
+    index: PhotoIndex
+    model: str
+    metadata: IndexMetadata
+    source: Source
+    listed: float
+    about: About
+    prune: bool
+    workers: int
+    device: str
+    progress: bool
+    plan: Plan | None = None
+    held: set[str] | None = None
+    photos: PhotoVectors | None = None
+    encoded: set[str] = field(default_factory=set)
+    changed: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    away: set[str] = field(default_factory=set)
+    described: int = 0
+
+    @property
+    def made(self) -> Made:
+        return Made(self.metadata.encoder, self.metadata.quantization["scheme"], ())
+
+    @property
+    def unreadable(self) -> dict[str, Unreadable]:
+        """Photos that cannot be read, by id."""
+        assert self.plan is not None
+        return self.plan.unreadable | (self.photos.unreadable if self.photos else {})
+
+    def write(self) -> None:
+        """Write the photos that are new, that have changed, and that have another name or other captions."""
+        self.index.refresh()  # of what an interrupted run has written
+        held: Any = _Held(self.index, self.about, self.progress)
+        self.plan = plan = plan_update(self.source, held, held, self.about.metadata, self.prune)
+        if self.held is None:
+            self.held = set(held.ids())
+        self._check_deletions(len(plan.deleted - self.moved))
+        self.moved |= plan.moved
+        self.changed |= self._ids(plan.changes.changed)
+        with self._bulks() as add:
+            self._write_known(plan, add)
+            self._write_described(plan, held, add)
+            if plan.to_encode:
+                self._encode(plan, add)
+
+    def _write_known(self, plan: Plan, add: Add) -> None:
+        """Write photos whose content the index has, in place of those that have moved."""
+        if plan.vectors is None:
+            return
+        known = [(number, facts) for number, (_, facts) in plan.known.items()]
+        written = documents(self.source, Rows.of(plan.vectors), known, self.made)
+        for action, (before, _) in zip(written, plan.known.values(), strict=True):
+            add(action)
+            if before in plan.moved:
+                add((key_of(before), None))
+
+    def _write_described(self, plan: Plan, held: _Held, add: Add) -> None:
+        """Write the captions of photos that have not changed else."""
+        listed = held.listed()
+        items = (self.source.items[number] for number in plan.unchanged)
+        captions = {item.id: item.captions for item in items if listed[item.id].captions != item.captions}
+        self.described += len(captions)
+        ids = list(captions)
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            found = zip(some, self.index.get(some), strict=True)
+            with self.index.understood():
+                changed = [(id, with_captions(one, captions[id])) for id, one in found if one is not None]
+            for id, document in changed:
+                add((key_of(id), document))
+
+    def _encode(self, plan: Plan, add: Add) -> None:
+        from lexlip.indexing.impact import impacts
+        from lexlip.queries.photo_encoder import open_encoder
+        from lexlip.queries.photo_vectors import PhotoVectors
+
+        check_model(self.model)
+        encoder: Any = open_encoder(self.model, self.device)
+        self.photos = photos = PhotoVectors(
+            encoder,
+            self.source,
+            workers=self.workers,
+            progress="index" if self.progress else None,
+            indices=plan.to_encode,
+            facts=True,
+        )
+        for ids, rows in impacts(photos, self.metadata.topk, self.metadata.quantization["scheme"]):
+            for action in documents(self.source, Rows.of(rows), photos.take_facts(ids), self.made):
+                add(action)
+            self.encoded.update(ids)
+        if len(photos.skipped) == len(self.source):
+            raise photos.none_read()
+        self.away = set() if self.prune else photos.away & self.changed
+
+    @contextmanager
+    def _bulks(self) -> Iterator[Add]:
+        """Give what takes actions, which are written together; those of an interrupted block, too."""
+        waiting: list[Action] = []
+        written = time.monotonic()
+
+        def write() -> None:
+            nonlocal written
+            some = waiting.copy()
+            waiting.clear()  # what the server refuses is not sent again
+            self.index.write(some)
+            written = time.monotonic()
+
+        def add(action: Action) -> None:
+            waiting.append(action)
+            if len(waiting) >= AT_ONCE or time.monotonic() - written > EVERY:
+                write()
+
+        try:
+            yield add
+        finally:
+            write()
+
+    def _check_deletions(self, number: int) -> None:
+        assert self.plan is not None
+        if not self.prune:
+            check_deletions(number, self.plan.held, str(self.index))
+
+    def finish(self, started: float) -> Indexed:
+        """Delete the photos that are gone, and say what the index is now; return what was done."""
+        plan, before = self.plan, self.about
+        assert plan is not None
+        assert self.held is not None
+        self.lost = self.changed - self.encoded - self._ids(plan.known) - self.away
+        self.lost &= self._ids(plan.changes.changed)
+        gone = plan.deleted - self.moved
+        self._check_deletions(len(gone) + len(self.lost))
+        deleted = sorted(gone | self.lost)
+        for start in range(0, len(deleted), AT_ONCE):
+            self.index.write([(key_of(id), None) for id in deleted[start : start + AT_ONCE]])
+        self.index.refresh()
+        metadata = _of_photos(self.metadata, self.source, self.listed)
+        if places := [*plan.places, *self.away]:
+            metadata.extra["kept"] = kept_since(places, before.metadata.extra)
+        metadata.extra.update(mounts_with(places, metadata.extra, before.metadata.extra))
+        now = About(metadata, complete=True, unreadable=self.unreadable)
+        if plan.writes or self.encoded or self.moved or _said(now) != _said(before):
+            self.index.say(now)
+        return self._report(started, len(deleted))
+
+    def _report(self, started: float, deleted: int) -> Indexed:
+        plan, photos = self.plan, self.photos
+        assert plan is not None
+        assert self.held is not None
+        done: dict[str, Any] = {
+            "index": str(self.index),
+            "photos": self.index.count(),
+            "postings": None,
+            "megabytes": self.index.megabytes(),
+            "seconds": time.perf_counter() - started,
+            "skipped": [*self.source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
+            "unlisted": list(self.source.unlisted),
+            "files": self.source.files(),
+        }
+        if not self.about.complete:
+            return Indexed(**done, resumed=len(self.held - self.encoded) - deleted)
+        return Updated(
+            **done,
+            added=len(self.encoded - self.held),
+            changed=len(self.changed - self.lost - self.away),
+            deleted=deleted,
+            unchanged=len((self._ids(plan.unchanged) & self.held) - self.changed),
+            moved=len(self.moved),
+            described=self.described,
+            kept=plan.kept + len(self.away),
+            listed_ahead=max(0.0, self.about.metadata.extra["listed"] - self.listed),
+        )
+
+    def _ids(self, numbers: Iterable[int]) -> set[str]:
+        return {self.source.items[number].id for number in numbers}
+
+
+def _said(about: About) -> tuple[Any, ...]:
+    """Return what an index says about itself that runs without changes keep."""
+    extra = {name: value for name, value in about.metadata.extra.items() if name != "listed"}
+    return about.complete, about.unreadable, extra

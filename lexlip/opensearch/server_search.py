@@ -1,0 +1,73 @@
+"""Searches the photos of an index on a server, as `PhotoSearch` searches those of an index in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lexlip.errors import ConfigError
+from lexlip.opensearch.photo_index import PhotoIndex
+from lexlip.opensearch.photo_queries import Condition, meets, was_given
+from lexlip.opensearch.server_stage import Allowed, ServerStage, with_ids
+from lexlip.other_engines.ask import Server
+from lexlip.other_engines.servers import OpenSearch
+from lexlip.retrieval.albums import Albums
+from lexlip.retrieval.filters import Filters
+from lexlip.search.answering import IndexState, Narrowed
+from lexlip.search.photo_search import PhotoSearch
+
+
+class ServerState(IndexState):
+    """An index on a server: conditions are met there, so that no lists of ids go back and forth."""
+
+    stage: ServerStage
+
+    def _allow(self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed) -> Allowed | None:
+        conditions = _conditions(filters, narrowed)
+        return self.stage.among(conditions, without) if conditions or without else None
+
+    def ids(
+        self,
+        filters: Filters | None,
+        narrowed: Narrowed,
+        without: tuple[str, ...] = (),
+        of: Sequence[str] | None = None,
+    ) -> list[str]:
+        conditions = _conditions(filters, narrowed)
+        if of is None:
+            return self.stage.server.ids(self.stage.among(conditions, without).condition)
+        if not of or not (conditions or without):
+            return list(of)
+        allowed = self.stage.among([*conditions, with_ids(of)], without)
+        met = set(self.stage.server.ids(allowed.condition))
+        return [id for id in of if id in met]
+
+
+def _conditions(filters: Filters | None, narrowed: Narrowed) -> list[Condition]:
+    given = [was_given(phrase, [name]) for name, wanted in narrowed for phrase in wanted]
+    return [*(meets(filters) if filters else ()), *given]
+
+
+def has_photos(address: str) -> bool:
+    """Return whether an index on a server was made by `lexlip index --server`; an export was not."""
+    server = Server.of(address)
+    return isinstance(server.engine, OpenSearch) and PhotoIndex(server, server.engine).about() is not None
+
+
+class ServerSearch(PhotoSearch):
+    """An open index on a server; it has no albums, which are files beside an index in a folder.
+
+    Args:
+        address: as in `lexlip search --server`.
+        folders: in which the photos are that are read.
+        how: see `lexlip.search.stages.index_model.open_index`.
+    """
+
+    state_kind = ServerState
+
+    def __init__(self, address: str, *how: Any, folders: Sequence[str] = (), keep_states: int = 0) -> None:
+        self._open(ServerStage(PhotoIndex.at(address), *how, folders=folders), None, keep_states)
+
+    @property
+    def albums(self) -> Albums:
+        raise ConfigError("an index on a server has no albums: leave the album out")

@@ -1,0 +1,199 @@
+"""The first stage over an index on a server: it finds what `ImpactStage` finds, with the same scores."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_vocabulary
+from anserini_bridge.sparse_rows import Rows
+from lexlip.errors import ConfigError
+from lexlip.opensearch.photo_documents import About
+from lexlip.opensearch.photo_index import PhotoIndex, key_of
+from lexlip.opensearch.photo_queries import Condition, all_of, any_of, holds, weighted
+from lexlip.opensearch.server_photos import ServerPhotos
+from lexlip.queries.query_language import nearest_words
+from lexlip.retrieval.photo_table import PhotoTable
+from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, suggest
+
+_NEAR = 50  # words of the vocabulary that are spelled like one, before it is known which of them photos have
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What photos must meet to be found."""
+
+    condition: Condition
+    index: PhotoIndex
+
+    @cached_property
+    def count(self) -> int:
+        """The number of photos that meet it."""
+        return self.index.count(self.condition)
+
+
+class ServerSearcher:
+    """Searches an index on a server as `anserini_bridge.ImpactSearcher` searches one in a folder.
+
+    Raises:
+        VocabularyMismatch: it was made with other words.
+    """
+
+    def __init__(self, index: PhotoIndex, about: About, vocabulary: Sequence[str]) -> None:
+        check_same_vocabulary(Path(index.server.index), about.metadata, vocabulary)
+        self.index, self._about, self.vocabulary = index, about, tuple(vocabulary)
+
+    @property
+    def metadata(self) -> IndexMetadata:
+        """What the index says about itself."""
+        return self._about.metadata
+
+    @property
+    def state(self) -> str:
+        """A name of the state that the last run which changed a photo has left."""
+        return self._about.version
+
+    def __len__(self) -> int:
+        return self.index.count()
+
+    def search(
+        self,
+        queries: Rows,
+        k: int = 10,
+        threads: int = 1,
+        alpha: float = 1.0,
+        allowed: Allowed | None = None,
+    ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
+        """Return the ids and scores of the k best photos for each query, whole weights [n, V]."""
+        ids, scores = [], []
+        for number in range(queries.shape[0]):
+            columns, weights = queries.row(number)
+            query = weighted(dict(zip(columns.tolist(), weights.tolist(), strict=True)))
+            found = self.index.best(query, k, None if allowed is None else allowed.condition)
+            ids.append([id for id, _ in found])
+            scores.append(np.array([score for _, score in found], np.int64))
+        return ids, scores
+
+    def vectors(self, ids: Sequence[str]) -> Rows:
+        """Return the whole weights of photos, [n, V]; UnknownId: the index does not hold one."""
+        rows, missing = self.index.vectors(ids, len(self.vocabulary))
+        if missing:
+            raise UnknownId(f"the index {self.index} holds no document with the id {missing[0]!r}")
+        return rows
+
+    def contributions(self, query: Rows, ids: Sequence[str]) -> Rows:
+        """Return what each word of a query, [1, V], adds to the score of each photo, [n, V]."""
+        rows, _ = self.index.vectors(ids, len(self.vocabulary))
+        weights = np.zeros(len(self.vocabulary), np.int64)
+        weights[query.indices] = query.data
+        added = rows.data * weights[rows.indices]
+        held = np.flatnonzero(added)
+        starts = np.searchsorted(held, rows.indptr).astype(np.int32)
+        return Rows(added[held], rows.indices[held], starts, rows.shape)
+
+    def refresh(self) -> bool:
+        """Move to the newest state; return whether there is a newer one."""
+        about = self.index.about()
+        if about is None or (about.metadata.encoder, about.metadata.quantization) != (
+            self.metadata.encoder,
+            self.metadata.quantization,
+        ):
+            raise IndexMismatch(f"the index {self.index} was made in another way now: open it again")
+        changed = about.version != self.state
+        self._about = about
+        return changed
+
+    @contextmanager
+    def hold(self) -> Iterator[Self]:
+        """Give a copy that keeps the name of its state; the server answers as it is now."""
+        yield copy.copy(self)
+
+    def close(self) -> None:
+        """Nothing is open between two requests."""
+
+
+class ServerStage(ImpactStage):
+    """See `ImpactStage`, whose further arguments `how` are.
+
+    Args:
+        server: the index.
+        folders: in which its photos are, see `ServerPhotos`.
+
+    Raises:
+        ConfigError: the index holds other documents, such as an export.
+    """
+
+    searcher: ServerSearcher  # type: ignore[assignment]
+
+    def __init__(self, server: PhotoIndex, *how: Any, folders: Sequence[str] = ()) -> None:
+        self.server, self._folders = server, folders
+        about = server.about()
+        if about is None:
+            raise ConfigError(
+                f"{server} was not made by `lexlip index --server`, so it says nothing of its photos: it can"
+                " be asked by a sentence alone"
+            )
+        self._about = about
+        super().__init__(Path(server.server.index), *how)
+
+    def _read_metadata(self) -> IndexMetadata:
+        return self._about.metadata
+
+    def _open(self, metadata: Any) -> Any:
+        return ServerSearcher(self.server, self._about, self.queries.vocabulary.words)
+
+    def _open_again(self, *how: Any) -> ServerStage:
+        return ServerStage(self.server, *how, folders=self._folders)
+
+    def tables(self) -> list[PhotoTable]:
+        return [ServerPhotos(self.server, self._folders)]
+
+    def near(self, word: str, number: int) -> list[str]:
+        known = nearest_words(word, dict.fromkeys(self.searcher.vocabulary, 1), _NEAR)
+        numbers = {one: number for number, one in enumerate(self.searcher.vocabulary)}
+        counts = self.server.counts([holds(numbers[one]) for one in known])
+        held = {one: count for one, count in zip(known, counts, strict=True) if count}
+        return nearest_words(word, held, number)
+
+    def among(self, conditions: Iterable[Condition], without: Sequence[str] = ()) -> Allowed:
+        """Return, for `search`, the photos that meet conditions and hold none of some words."""
+        return Allowed(all_of(conditions, self._holding(without)), self.server)
+
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
+        if ids is None and not without:
+            return None
+        return self.among([] if ids is None else [with_ids(ids)], without)
+
+    def holding(self, words: Sequence[str]) -> frozenset[str]:
+        held = self._holding(words)
+        return frozenset(self.server.ids(any_of(held)) if held else ())
+
+    def _holding(self, words: Sequence[str]) -> list[Condition]:
+        return [holds(column) for column in self._columns(words)]
+
+    def suggestions(
+        self, query: Any, ids: Sequence[str], number: int, without: Sequence[str] = ()
+    ) -> list[str]:
+        hits, _ = self.server.vectors(ids[:SUGGESTING], len(self.searcher.vocabulary))
+        held = np.bincount(hits.indices, minlength=hits.shape[1])
+        known = {*self._columns(without), *query.indices.tolist()}
+        shared = np.flatnonzero(held >= min(FEWEST, max(1, hits.shape[0]))).tolist()
+        asked = [column for column in shared if column not in known]
+        frequencies = np.zeros(hits.shape[1], np.int64)
+        frequencies[asked] = self.server.counts([holds(column) for column in asked])
+        others = set(range(hits.shape[1])).difference(asked)
+        columns = suggest(hits, frequencies, len(self.searcher), others, number)
+        return [self.searcher.vocabulary[column] for column in columns]
+
+
+def with_ids(ids: Sequence[str]) -> Condition:
+    """Return the condition that a photo has one of some ids."""
+    return {"ids": {"values": [key_of(id) for id in ids]}}

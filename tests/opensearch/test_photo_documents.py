@@ -1,0 +1,77 @@
+"""Weights and facts as documents, and back."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from anserini_bridge.sparse_rows import Rows
+from lexlip.data import Unreadable, open_source
+from lexlip.data.facts import Facts
+from lexlip.opensearch.photo_documents import (
+    About,
+    documents,
+    facts_of,
+    metadata_of,
+    photo_of,
+    rows_of,
+    vector,
+    with_captions,
+)
+from lexlip.other_engines.engine_contract import Made
+from lexlip.other_engines.export import fit
+from tests.conftest import write_photos
+
+MADE = Made("tiny@1", "unit", ())
+
+
+def test_every_part_of_a_weight_fits_nine_bits_and_they_add_up(photos: Path) -> None:
+    """So that scores are those of the whole weights: export.fit says what Lucene's FeatureField holds."""
+    weights = np.array([*range(1, 1100), 4097, 100_001, 2**18 - 1])
+    row = Rows.of(csr_matrix(weights))
+    ((_, document),) = documents(open_source(photos), row, [(0, Facts())], MADE)
+    parts = document["words"]
+    assert all(fit(np.array([part]), 9)[0] == part > 0 for part in parts.values())
+    assert vector(parts, len(weights)) == dict(enumerate(weights.tolist()))
+    again = rows_of([vector(parts, len(weights)), {}], len(weights))
+    assert (again.csr().toarray() == np.stack([weights, 0 * weights])).all()
+
+
+@pytest.mark.parametrize(
+    "words", [{"9": 1}, {"-1": 1}, {"x": 1}, {"1": -1}, {"1": 1.5}, [1], None, {"1": True}, {"1": 2**31}]
+)
+def test_words_that_cannot_be_are_refused(words: object) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        vector(words, 9)
+
+
+def test_facts_come_back(tmp_path: Path) -> None:
+    write_photos(tmp_path / "x" / "Été 2019" / "SnowMan")
+    source = open_source(tmp_path / "x")
+    facts = Facts(
+        *(30, 20, "2019-07-01T12:30:00", "A B", ("in the file",), ("Key", "Wörd")),
+        *(99, "d" * 32, 2**64 - 1, "1 2 3", (48.5, -11.25)),
+    )
+    rows = Rows.of(csr_matrix(np.array([[1, 0, 600]])))
+    ((_, document),) = documents(source, rows, [(2, facts)], MADE)
+    id, stored = facts_of(document)
+    photo = photo_of(id, stored, f"{stored['root']}/{stored['file']}")
+    assert (photo.id, photo.path) == ("Été 2019/SnowMan/2.jpg", source.path(2))
+    assert photo.captions == (*source.items[2].captions, "in the file")
+    for name in ("width", "height", "taken", "camera", "keywords", "size", "digest", "fingerprint", "place"):
+        assert getattr(photo, name) == getattr(facts, name)
+    assert document["folders"] == ["Été 2019/SnowMan", "Été 2019"]
+    assert document["given"]["folder"] == ["ete 2019 snowman", "ete 2019 snow man"]
+    assert {"key", "wörd", "file"} <= set(document["said"])
+    changed = with_captions(document, ["other words"])
+    assert changed["given"]["caption"][0] == "other words"
+    assert "man" not in changed["said"]
+    assert (changed["words"], changed["id"]) == (document["words"], document["id"])
+
+
+def test_what_an_index_says_of_itself_comes_back() -> None:
+    how = {"scheme": "unit", "scale": 1000}
+    metadata = metadata_of("tiny@1", how, None, ("ab", 7), "2026-01-01T00:00:00+00:00", {"listed": 1.5})
+    about = About(metadata, True, {"a.jpg": Unreadable(1, 2, "broken")})
+    assert About.of(about.stored(), "") == about

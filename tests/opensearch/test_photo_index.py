@@ -1,0 +1,236 @@
+"""What is sent to a server, and what of its answers is believed, against a small HTTP server."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from lexlip.errors import ConfigError, DataError
+from lexlip.opensearch import photo_index
+from lexlip.opensearch.photo_index import PhotoIndex, key_of
+from lexlip.opensearch.server_photos import ServerPhotos
+from lexlip.opensearch.server_search import has_photos
+from lexlip.other_engines import ask
+from tests.other_engines.stand_in import Refused, serving
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nothing waits; how long it would have."""
+    for name in (ask.KEY, ask.USER, ask.PASSWORD):
+        monkeypatch.delenv(name, raising=False)
+    waited: list[float] = []
+    monkeypatch.setattr(photo_index.time, "sleep", waited.append)
+    return waited
+
+
+class Bulks:
+    """A server that takes bulks, but first fails: by a status, "closed", or statuses of keys."""
+
+    def __init__(self, *faults: Any, largest: int = 10**9) -> None:
+        self.faults, self.largest = list(faults), largest
+        self.held: dict[str, Any] = {}
+        self.requests: list[list[str]] = []
+
+    def __call__(self, method: str, path: str, headers: Any, body: str) -> str | None:
+        assert method == "POST"
+        assert path.startswith("/photos/_bulk?filter_path=")
+        if len(body.encode()) > self.largest:
+            raise Refused(413, "<html>too large</html>")
+        fault = self.faults.pop(0) if self.faults else None
+        if fault == "closed":
+            return None
+        if isinstance(fault, int):
+            raise Refused(fault, '{"error": "of the test"}')
+        items, lines = [], iter(map(json.loads, body.splitlines()))
+        asked = []
+        for line in lines:
+            ((kind, action),) = line.items()
+            key = action["_id"]
+            document = next(lines) if kind == "index" else None
+            asked.append(key)
+            status = (fault or {}).get(key, 200)
+            items.append({kind: {"_id": key, "status": status}})
+            if status == 200:
+                self.held[key] = document
+            else:
+                items[-1][kind]["error"] = {"type": "t", "reason": f"no {key}"}
+        self.requests.append(asked)
+        return json.dumps(
+            {"errors": any("error" in one for item in items for one in item.values()), "items": items}
+        )
+
+
+@contextmanager
+def bulks(*faults: Any, **how: Any) -> Iterator[tuple[PhotoIndex, Bulks]]:
+    server = Bulks(*faults, **how)
+    with serving(server) as address:
+        yield PhotoIndex.at(f"opensearch+{address}/photos"), server
+
+
+ACTIONS = [(f"k{number}", {"id": f"{number}.jpg"}) for number in range(8)]
+
+
+@pytest.mark.parametrize("fault", [429, 503, 502, 504, "closed"])
+def test_what_a_busy_server_refuses_is_sent_again(fault: Any, quick: list[float]) -> None:
+    with bulks(fault, fault) as (index, server):
+        index.write([*ACTIONS, ("old", None)])
+    assert server.held == {**dict(ACTIONS), "old": None}
+    assert quick == [1, 2]
+
+
+def test_single_photos_that_it_is_too_busy_for_are_sent_again(quick: list[float]) -> None:
+    with bulks({"k1": 429, "k5": 503}, 429, {"k5": 429}) as (index, server):
+        index.write(ACTIONS)
+    assert server.held == dict(ACTIONS)
+    assert server.requests == [[key for key, _ in ACTIONS], ["k1", "k5"], ["k5"]]
+
+
+def test_a_server_that_stays_busy_ends_the_run(quick: list[float]) -> None:
+    with bulks(*[429] * 99) as (index, _), pytest.raises(DataError, match="answers with an error \\(429: "):
+        index.write(ACTIONS)
+    assert quick == list(photo_index.WAITS)
+    with (
+        bulks(*[{"k1": 429}] * 99) as (index, _),
+        pytest.raises(DataError, match="too busy to write 1 photo"),
+    ):
+        index.write(ACTIONS)
+
+
+def test_what_is_wrong_is_not_sent_again(quick: list[float]) -> None:
+    with bulks({"k3": 400}) as (index, server), pytest.raises(DataError, match=r"refuses a photo \(no k3\)"):
+        index.write(ACTIONS)
+    assert len(server.held) == 7
+    for fault, error in ((400, DataError), (401, ConfigError), (403, ConfigError)):
+        with bulks(fault) as (index, _), pytest.raises(error):
+            index.write(ACTIONS)
+    assert quick == []
+
+
+def test_a_bulk_that_is_too_large_is_halved() -> None:
+    size = 60  # two photos
+    with bulks(largest=2 * size) as (index, server):
+        index.write(ACTIONS)
+    assert server.held == dict(ACTIONS)
+    assert max(map(len, server.requests)) <= 3
+    with bulks(largest=10) as (index, _), pytest.raises(DataError, match="413"):
+        index.write(ACTIONS)
+
+
+def test_nothing_is_sent_for_nothing() -> None:
+    PhotoIndex.at("opensearch+http://127.0.0.1:1/photos").write([])
+
+
+FACTS = {
+    **{"root": "/photos", "file": "a.jpg", "member": "", "start": None, "size": 3, "width": 1, "height": 1},
+    **{"taken": None, "camera": None, "captions": [], "embedded": [], "keywords": [], "side": ""},
+    **{"digest": "", "fingerprint": None, "state": "", "place": None},
+}
+
+
+@contextmanager
+def telling(answer: Any) -> Iterator[PhotoIndex]:
+    """An index on a server that answers the same to all."""
+    with serving(lambda *_: json.dumps(answer)) as address:
+        yield PhotoIndex.at(f"opensearch+{address}/photos")
+
+
+def told(**facts: Any) -> dict[str, Any]:
+    return {"docs": [{"found": True, "_source": {"id": "a.jpg", "facts": {**FACTS, **facts}}}]}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"file": "../../etc/passwd"},
+        {"file": "a/../../x.jpg"},
+        {"file": "/etc/passwd"},
+        {"file": 7},
+        {"file": "a\0.jpg"},
+        {"width": -1},
+        {"fingerprint": "-1"},
+        {"place": [91.0, 0.0]},
+        {"captions": ["a", None]},
+        {"start": "x"},
+        {"start": 2**63},
+    ],
+)
+def test_a_photo_that_cannot_be_is_an_error(facts: dict[str, Any]) -> None:
+    with (
+        telling(told(**facts)) as index,
+        pytest.raises(DataError, match="does not answer as opensearch does"),
+    ):
+        ServerPhotos(index).get(["a.jpg"])
+
+
+@pytest.mark.parametrize("sort", [[-1, "a"], [float("nan"), "a"], [1e300, "a"], [True, "a"], ["x", "a"], [1]])
+def test_a_score_that_cannot_be_is_an_error(sort: list[Any]) -> None:
+    found = {"timed_out": False, "_shards": {"total": 1, "successful": 1}, "hits": {"hits": [{"sort": sort}]}}
+    with telling(found) as index, pytest.raises(DataError, match="does not answer as opensearch does"):
+        index.best([{"match_all": {}}], 1, None)
+
+
+def test_another_photo_than_was_asked_for_is_an_error() -> None:
+    with telling(told()) as index, pytest.raises(DataError, match="another key than its photo"):
+        ServerPhotos(index).get(["b.jpg"])
+
+
+def test_a_photo_is_read_below_the_folders_alone(tmp_path: Any) -> None:
+    """Neither where the server says, nor where a link leads; and only the bytes that were indexed."""
+    from lexlip.data.facts import digest
+    from lexlip.errors import UnreadableImage
+
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret.jpg").write_bytes(b"abc")
+    (tmp_path / "in" / "a.jpg").symlink_to(tmp_path / "secret.jpg")
+    for root, file in ((str(tmp_path), "secret.jpg"), (None, str(tmp_path / "secret.jpg")), ("/x", "a.jpg")):
+        with telling(told(root=root, file=file, digest=digest(b"abc"))) as index:
+            for folders in ([], [str(tmp_path / "in")]):
+                with pytest.raises(UnreadableImage):
+                    ServerPhotos(index, folders).read("a.jpg")
+    (tmp_path / "in" / "a.jpg").unlink()
+    (tmp_path / "in" / "a.jpg").write_bytes(b"abc")
+    with telling(told(digest=digest(b"abc"))) as index:
+        assert ServerPhotos(index, [str(tmp_path / "in")]).read("a.jpg") == b"abc"
+        (tmp_path / "in" / "a.jpg").write_bytes(b"abd")
+        with pytest.raises(UnreadableImage, match="not what was indexed"):
+            ServerPhotos(index, [str(tmp_path / "in")]).read("a.jpg")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"found": True},
+        {"found": True, "_source": {}, "_seq_no": 1, "_primary_term": 1},
+        {"found": True, "_source": {"about": {"format": 2}}, "_seq_no": 1, "_primary_term": 1},
+        {"found": True, "_source": {"about": {"format": 1, "encoder": 5}}, "_seq_no": 1, "_primary_term": 1},
+        [],
+        "x",
+    ],
+)
+def test_what_an_index_says_of_itself_is_looked_at(answer: Any) -> None:
+    with telling(answer) as index, pytest.raises(DataError, match="does not answer as opensearch does"):
+        index.about()
+
+
+def test_an_answer_of_a_part_is_an_error() -> None:
+    shards = {"total": 5, "successful": 3, "failed": 2}
+    part = {"timed_out": False, "_shards": shards, "hits": {"hits": []}}
+    with telling(part) as index, pytest.raises(DataError, match="2 of 5 shards"):
+        index.ids({"match_all": {}})
+
+
+def test_an_export_is_told_from_an_index_of_photos() -> None:
+    def reply(method: str, path: str, headers: Any, body: str) -> str:
+        assert (method, path) == ("GET", "/photos/_doc/lexlip")
+        raise Refused(404, '{"_index": "photos", "_id": "lexlip", "found": false}')
+
+    with serving(reply) as address:
+        assert not has_photos(f"opensearch+{address}/photos")
+    assert not has_photos("qdrant+http://127.0.0.1:1/photos")  # which is not asked
+
+
+def test_keys_are_the_same_each_time() -> None:
+    assert key_of("été/1.jpg") == key_of("été/1.jpg") != key_of("été/2.jpg")

@@ -1,0 +1,236 @@
+"""`lexlip index --server` against a real OpenSearch: `make test-servers`."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lexlip.data import Scenes
+from lexlip.opensearch import photo_index, server_indexing
+from lexlip.queries.photo_vectors import PhotoVectors
+from tests.cli.conftest import Run, as_json, error
+from tests.conftest import write_photos
+from tests.data.pictures import write_tar
+from tests.opensearch.real_index import all_hits, asked, index_of_its_own, versions
+
+pytestmark = pytest.mark.servers
+
+COUNTS = ("added", "changed", "deleted", "unchanged", "moved", "described", "kept")
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with index_of_its_own() as one:
+        yield one
+
+
+def counts(done: dict[str, Any]) -> dict[str, int]:
+    return {name: done[name] for name in COUNTS if done[name]}
+
+
+def indexed(lexlip: Run, address: str, *more: object) -> dict[str, Any]:
+    return as_json(lexlip, "index", "photos", "--server", address, *more)
+
+
+def test_the_report_is_that_of_an_index_in_a_folder(lexlip: Run, photos: Path, address: str) -> None:
+    for _ in range(2):  # made, and updated
+        here, there = as_json(lexlip, "index", "photos"), indexed(lexlip, address)
+        assert list(here) == list(there)
+        for name in ("index", "postings", "megabytes", "seconds"):
+            del here[name], there[name]
+        assert here == there
+    assert not list(Path().glob(f"*{address[-6:]}*"))
+
+
+def test_only_what_has_changed_is_written(
+    lexlip: Run, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = write_photos(tmp_path / "photos", 12)
+    indexed(lexlip, address)
+    before = versions(address)
+    (photos / "0.txt").write_text("a new caption\n")
+    Scenes(1, seed=9).image(0).save(photos / "1.jpg")
+    (photos / "3.jpg").rename(photos / "moved.jpg")
+    (photos / "4.jpg").unlink()
+    write_photos(tmp_path / "others", 13)
+    shutil.copy(tmp_path / "others" / "12.jpg", photos / "new.jpg")
+    encoded = []
+    taken = PhotoVectors.take_facts
+    monkeypatch.setattr(PhotoVectors, "take_facts", lambda self, ids: encoded.extend(ids) or taken(self, ids))
+    done = indexed(lexlip, address, "--update")
+    assert counts(done) == {
+        "added": 1,
+        "changed": 1,
+        "deleted": 1,
+        "unchanged": 9,
+        "moved": 1,
+        "described": 1,
+    }
+    assert sorted(encoded) == ["1.jpg", "new.jpg"]
+    after = versions(address)
+    assert {id for id in before if after.get(id) == before[id]} == set(before) - {
+        *("0.jpg", "1.jpg", "3.jpg", "4.jpg"),
+    }
+    here = as_json(lexlip, "index", "photos", "--index", "fresh")
+    assert done["photos"] == here["photos"] == len(after)
+    for query in ("a new caption", "caption:new dog", "dogs in snow"):
+        answers = [
+            json.loads(lexlip("search", query, "--json", *where).stdout)["hits"]
+            for where in (("--server", address), ("--index", "fresh"))
+        ]
+        assert [hit["id"] for hit in answers[0]] == [hit["id"] for hit in answers[1]]
+
+
+def test_many_that_are_gone_need_prune(lexlip: Run, tmp_path: Path, address: str) -> None:
+    photos = write_photos(tmp_path / "photos", 12)
+    indexed(lexlip, address)
+    for number in range(6):
+        (photos / f"{number}.jpg").unlink()
+    said = error(lexlip("index", "photos", "--server", address, code=2))
+    assert said.startswith(f"6 of the 12 photos of {address} are gone, as if a disk were not mounted")
+    assert len(all_hits(address)) == 12
+    assert counts(indexed(lexlip, address, "--prune")) == {"deleted": 6, "unchanged": 6}
+    assert len(all_hits(address)) == 6
+
+
+def test_an_interrupted_run_goes_on(
+    lexlip: Run, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was encoded is on the server, and is not encoded again."""
+    write_photos(tmp_path / "photos", 12)
+    take_facts, encoded = PhotoVectors.take_facts, []
+
+    def interrupt(self: PhotoVectors, ids: list[str]) -> Any:
+        if encoded:
+            raise KeyboardInterrupt
+        encoded.extend(ids)
+        return take_facts(self, ids)
+
+    monkeypatch.setattr("lexlip.queries.photo_vectors.photos_at_a_time", lambda *_: 4)
+    with monkeypatch.context() as patched:
+        patched.setattr(PhotoVectors, "take_facts", interrupt)
+        stopped = lexlip("index", "photos", "--server", address, code=130)
+    assert "what was encoded is on the server; run the same command again to go on" in stopped.stderr
+    assert [hit["_source"]["id"] for hit in all_hits(address)] == sorted(encoded)
+    done = indexed(lexlip, address)
+    assert (done["photos"], done["resumed"]) == (12, 4)
+    assert "added" not in done
+    assert all(version == 1 for version in versions(address).values())
+    assert counts(indexed(lexlip, address)) == {"unchanged": 12}
+
+
+def test_an_empty_index_is_filled(lexlip: Run, photos: Path, address: str) -> None:
+    """Somebody has made it, or a run that was interrupted before it wrote anything."""
+    asked("PUT", address.rpartition("/")[2])
+    assert indexed(lexlip, address)["photos"] == 6
+    assert counts(indexed(lexlip, address)) == {"unchanged": 6}
+
+
+def test_several_sources_and_photos_in_tars(lexlip: Run, photos: Path, address: str) -> None:
+    write_tar(Path("shards/1.tar"), {f"t{file.name}": file.read_bytes() for file in photos.iterdir()})
+    for names in (("photos", "shards"),) * 2:
+        done = as_json(lexlip, "index", *names, "--server", address)
+        assert done["photos"] == 12
+    assert counts(done) == {"unchanged": 12}
+    how = ("search", "two dogs in snow", "-k", 12, "--json", "--server", address)
+    hits = json.loads(lexlip(*how).stdout)["hits"]
+    lexlip("index", "photos", "shards")
+    assert hits == json.loads(lexlip(*how[:-2]).stdout)["hits"]
+    named = ("--photos", "photos", "--photos", "shards", "--copy-to", "out")
+    copies = json.loads(lexlip(*how, *named).stdout)["copies"]
+    assert len(copies) == len(hits) > 6
+
+
+def test_a_raw_behind_a_damaged_photo(lexlip: Run, photos: Path, address: str) -> None:
+    """A photo that cannot be read and hides another file of it makes place for that, now and later."""
+    (photos / "0.heic").write_bytes((photos / "0.jpg").read_bytes())
+    (photos / "0.jpg").write_bytes(b"\xff\xd8\xff broken")
+    here = [as_json(lexlip, "index", "photos") for _ in range(2)]
+    there = [indexed(lexlip, address) for _ in range(2)]
+    for one, other in zip(here, there, strict=True):
+        names = ("photos", "skipped", "unchanged", "added")
+        assert {name: one.get(name) for name in names} == {name: other.get(name) for name in names}
+
+
+def test_of_another_model_other_settings_or_other_photos(
+    lexlip: Run, photos: Path, other_model: Path, address: str
+) -> None:
+    indexed(lexlip, address)
+    held = versions(address)
+    write_photos(photos.with_name("others"))
+    for more, why in (
+        (("photos", "--model", other_model), "was made with --model "),
+        (("photos", "--topk", "5"), "was made with --topk 32, not 5: leave --topk out, or give the name of"),
+        (("photos", "--quantization", "paper"), "was made with --quantization "),
+        (("others",), "was made from "),
+    ):
+        said = error(lexlip("index", *more, "--server", address, code=2))
+        assert said.startswith(f"{address} {why}")
+        assert "a new index" in said
+    assert versions(address) == held
+
+
+def test_of_an_export(lexlip: Run, photos: Path, address: str) -> None:
+    """It is refused by `index`, served as ever by `search`, and has no facts."""
+    said = error(lexlip("index", "photos", "--update", "--server", address, code=2))
+    assert said == f"there is no index {address} to update: index once without --update"
+    assert "has no index named" in error(lexlip("search", "a dog", "--server", address, code=2))
+    name = address.rpartition("/")[2]
+    lexlip("index", "photos")
+    lexlip("export", "opensearch", "--name", name, "--output", "out")
+    asked("PUT", name, json.loads(Path("out/index.json").read_text()))
+    lines = Path("out/documents-000000.ndjson").read_text().splitlines()
+    for action, source in zip(lines[::2], lines[1::2], strict=True):
+        asked("PUT", f"{name}/_doc/{json.loads(action)['index']['_id']}?refresh=true", json.loads(source))
+    said = error(lexlip("index", "photos", "--server", address, code=2))
+    assert (
+        said
+        == f"{address} is there and was not made by `lexlip index --server`: give the name of a new index"
+    )
+    here, there = (
+        json.loads(lexlip("search", "two dogs", "--json", *where, "--content-only" * (not where)).stdout)
+        if where
+        else json.loads(lexlip("search", "two dogs", "--json", "--content-only").stdout)
+        for where in ((), ("--server", address))
+    )
+    assert [hit["id"] for hit in there["hits"]] == [hit["id"] for hit in here["hits"]]
+    refused = lexlip("search", "two dogs", "--folder", "a", "--server", address, code=2).stderr
+    assert "--folder needs an index on this machine, or one that `lexlip index --server` has made" in refused
+
+
+def test_options_that_are_for_an_index_here(lexlip: Run, photos: Path) -> None:
+    for option in (
+        ("--index", "x"),
+        ("--anew",),
+        ("--text",),
+        ("--ray", "local"),
+        ("--pseudo-documents", "x"),
+        ("--ann", "hnsw"),
+    ):
+        refused = lexlip("index", "photos", *option, "--server", "opensearch+http://127.0.0.1:1/x", code=2)
+        assert f"{option[0]} is for an index on this machine: leave it or --server out" in refused.stderr
+    said = error(lexlip("index", "photos", "--server", "qdrant+http://h/x", code=2))
+    assert said.startswith("photos are indexed into opensearch, not into qdrant")
+
+
+def test_a_photo_that_the_server_refuses(
+    lexlip: Run, photos: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of its bulk are there, and the next run goes on."""
+    monkeypatch.setattr(photo_index, "WAITS", ())
+    documents = server_indexing.documents
+
+    def broken(*given: Any) -> Iterator[Any]:
+        for key, document in documents(*given):
+            yield key, {**document, "taken": {"no": "date"}} if document["id"] == "2.jpg" else document
+
+    with monkeypatch.context() as patched:
+        patched.setattr(server_indexing, "documents", broken)
+        said = error(lexlip("index", "photos", "--server", address, code=2))
+    assert "OpenSearch refuses a photo (" in said
+    assert len(all_hits(address)) == 5
+    done = indexed(lexlip, address)
+    assert (done["photos"], done["resumed"]) == (6, 5)

@@ -184,11 +184,8 @@ def _index_on_server(
     from lexlip.data import Given
     from lexlip.opensearch.server_indexing import index_on_server
 
-    shown = {"index_folder": "index", "address": "ray"}
-    for name in NOT_OF_SERVERS:
-        if options.given(context, name) is not None:
-            option = shown.get(name, name).replace("_", "-")
-            raise click.UsageError(f"--{option} is for an index on this machine: leave it or --server out")
+    for typed in options.given_of(context, NOT_OF_SERVERS):
+        raise click.UsageError(f"{typed} is for an index on this machine: leave it or --server out")
     topk = options.given(context, "topk")
     if topk is None and how["topk"] is None:
         topk = "all"

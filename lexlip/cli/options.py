@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import click
@@ -247,10 +247,16 @@ def given(context: click.Context, option: str) -> Any:
 
 def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
     """Raise ConfigError if the user gave one of these options, which have no effect here."""
+    for typed in given_of(context, options):
+        raise ConfigError(f"{typed} {why}: leave it out")
+
+
+def given_of(context: click.Context, options: Iterable[str]) -> Iterator[str]:
+    """Yield those of some options that the user gave, as they are typed."""
     names = {param.name: max(param.opts, key=len) for param in context.command.params}
     for option in options:
         if context.get_parameter_source(option) is not ParameterSource.DEFAULT:
-            raise ConfigError(f"{names[option]} {why}: leave it out")
+            yield names[option]
 
 
 def one_format(markdown: bool, as_json: bool) -> None:

@@ -339,11 +339,8 @@ def _has_photos(context: click.Context, address: str) -> bool:
 
 def _refuse(context: click.Context, names: Iterable[str], needed: str) -> None:
     """Refuse options that need another index than that of --server."""
-    shown = {"index_folder": "index", "shape": "format", "photo_folders": "photos"}
-    for name in names:
-        if options.given(context, name) is not None:
-            option = shown.get(name, name).replace("_", "-")
-            raise click.UsageError(f"--{option} needs {needed}: leave it or --server out")
+    for typed in options.given_of(context, names):
+        raise click.UsageError(f"{typed} needs {needed}: leave it or --server out")
 
 
 def _open_server(context: click.Context) -> PhotoSearch:

@@ -15,7 +15,7 @@ from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError
 from lexlip.machine.progress import ProgressBar
 from lexlip.opensearch.photo_documents import ABOUT, MAPPING, About, rows_of, vector
-from lexlip.opensearch.photo_queries import A_PHOTO, Condition, all_of
+from lexlip.opensearch.photo_queries import A_PHOTO, Condition, all_of, any_of
 from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
 from lexlip.other_engines.engine_contract import FIELD, Document, EngineError, compact
 from lexlip.other_engines.servers import OpenSearch
@@ -223,12 +223,14 @@ class PhotoIndex:
         """
         if not query or k < 1:
             return []
-        asked = {**any_of_parts(query), **({} if allowed is None else {"filter": [allowed]})}
+        asked = any_of(query)
+        if allowed is not None:
+            asked["bool"]["filter"] = [allowed]
         body = {
             "size": min(k, PAGE),
             "_source": False,
             "sort": ["_score", {"id": "asc"}],
-            "query": {"bool": asked},
+            "query": asked,
         }
         found: list[tuple[str, float]] = []
         for hits in self._pages(body):
@@ -291,11 +293,6 @@ class PhotoIndex:
 def key_of(id: str) -> str:
     """Return the key of a photo's document."""
     return Document(id, [], []).key
-
-
-def any_of_parts(query: Sequence[Condition]) -> dict[str, Any]:
-    """Return the inside of a `bool` of which at least one part is met."""
-    return {"should": list(query), "minimum_should_match": 1}
 
 
 def _score(value: Any) -> float:

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from anserini_bridge.given_files import parse_json
 from lexlip.errors import ConfigError, DataError
@@ -132,7 +133,7 @@ class Server:
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self._secrets()}
         request = Request(self.url + path, body, headers, method=method)
         try:
-            with build_opener(ProxyHandler({}), _NoRedirect).open(request, timeout=TIMEOUT) as response:
+            with self._opener.open(request, timeout=TIMEOUT) as response:
                 data: bytes = response.read(LARGEST_ANSWER + 1)
         except HTTPError as error:
             with error:
@@ -142,6 +143,11 @@ class Server:
         if len(data) > LARGEST_ANSWER:
             raise DataError(f"{self.url} answers with more than {LARGEST_ANSWER:,} bytes: ask for fewer hits")
         return data
+
+    @cached_property
+    def _opener(self) -> OpenerDirector:
+        """Kept, as reading the authorities for https takes longer than many requests."""
+        return build_opener(ProxyHandler({}), _NoRedirect)
 
     def _failed(self, error: OSError | HTTPException) -> DataError:
         """Return what to say of a connection that gave no answer: `Later`, but for TLS that is wrong."""

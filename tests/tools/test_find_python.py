@@ -1,6 +1,7 @@
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,16 @@ def test_a_python_without_venv_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "lib" / "venv.py").write_text("raise ImportError")
     program(tmp_path / "bin" / "python3", f'PYTHONPATH="{tmp_path / "lib"}" exec "{sys.executable}" "$@"')
     assert find(tmp_path) == []
+
+
+def test_of_an_environment_the_python_that_made_it(tmp_path: Path) -> None:
+    if sys.version_info[:2] not in {(3, 11), (3, 12), (3, 13)}:
+        pytest.skip("the script looks for other Pythons than this one")
+    venv.create(tmp_path / "venv", symlinks=True)
+    program(tmp_path / "bin" / "python3", f'exec "{tmp_path / "venv/bin/python3"}" "$@"')
+    (found,) = find(tmp_path)
+    assert not Path(found).is_relative_to(tmp_path)
+    assert Path(found).samefile(sys.executable)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")

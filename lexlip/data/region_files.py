@@ -38,7 +38,11 @@ from lexlip.errors import DataError, UnreadableImage
 _COLUMNS = ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features")
 _MOST_PIXELS, _LEAST_SIDE = 10**6, 1e-3  # so that areas are more than 0 in float32
 _FINAL_NUMBER = re.compile(r"0*([0-9]+)$")
-_BROKEN = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+_LARGEST = 2**27  # bytes of a photo's arrays; of 100 regions with 2,048 features and 1,600 classes it is 3 MB
+_BROKEN = (
+    *(OSError, ValueError, KeyError, EOFError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError),
+)
 
 
 class Regions(NamedTuple):
@@ -157,6 +161,8 @@ class _Folder:
         with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
             if missing := {"boxes", "features", "width", "height"} - set(arrays.files):
                 raise ValueError(f"it has no array '{min(missing)}'")
+            if (size := sum(part.file_size for part in arrays.zip.infolist())) > _LARGEST:
+                raise ValueError(f"it would take {size:,} bytes, which is more than {_LARGEST:,}")
             return {name: arrays[name] for name in arrays.files}
 
 

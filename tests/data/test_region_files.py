@@ -186,6 +186,17 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
             archive.writestr(f"{name}.npy", b"no array")
     with pytest.raises(DataError, match=r"cannot be used: ."):
         source.regions(0, WANTED)
+    np.savez_compressed(file, boxes=np.zeros((2**23, 4)), features=np.zeros(1), width=1, height=1)
+    assert file.stat().st_size < 2**20
+    with pytest.raises(DataError, match=r"cannot be used: it would take 268,43\d,\d{3} bytes"):
+        source.regions(0, WANTED)
+    header = np.lib.format.header_data_from_array_1_0(np.zeros(1)) | {"shape": (2**60,)}
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("boxes", "features", "width", "height"):
+            with archive.open(f"{name}.npy", "w") as array:
+                np.lib.format.write_array_header_1_0(array, header)
+    with pytest.raises(DataError, match=r"cannot be used: ."):
+        source.regions(0, WANTED)
     file.unlink()
     with pytest.raises(DataError, match=r"0\.npz cannot be used: "):
         source.regions(0, WANTED)

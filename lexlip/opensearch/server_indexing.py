@@ -27,7 +27,8 @@ from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
 from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
 from lexlip.opensearch.photo_documents import About, documents, facts_of, metadata_of, photo_of, with_captions
-from lexlip.opensearch.photo_index import Action, PhotoIndex, key_of
+from lexlip.opensearch.photo_index import PhotoIndex, key_of
+from lexlip.opensearch.photo_store import Action
 from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.other_engines.ask import NoIndex
 from lexlip.other_engines.engine_contract import Made

@@ -30,7 +30,6 @@ from lexlip.words.plain_text import readable
 TIMEOUT = 30  # seconds without a byte
 LARGEST_ANSWER = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
-_MAY_PASS = (429, 502, 503, 504)  # too many requests; a node, or a proxy before it, has no answer now
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
 
 
@@ -87,6 +86,7 @@ class Server:
         place = host if port is None else f"{host}:{port}"
         engine = other_engine(split["engine"])
         assert isinstance(engine, AskedEngine)
+        before = before.removesuffix(engine.root)
         return cls(engine, f"{parts.scheme}://{place}{quote(before, safe='/%')}", index)
 
     def search(self, query: dict[int, int], k: int) -> list[Found]:
@@ -187,13 +187,13 @@ class Server:
             text = error.read(4000).decode("utf-8", "replace")
         except (OSError, HTTPException):
             text = ""
-        said = f"({code}: {self._shown(text)})" if text.strip() else f"({code})"
+        said = f"({code}: {self._shown(self.engine.reason(text))})" if text.strip() else f"({code})"
         names, secret = (KEY, "key") if os.environ.get(KEY) else (f"{USER} and {PASSWORD}", "password")
         if code == 401:
             return ConfigError(f"{self.url} refuses this {secret} {said}: check {names}")
         if code == 403:
             return ConfigError(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
-        kind = {413: TooLarge, **dict.fromkeys(_MAY_PASS, Later)}.get(code, DataError)
+        kind = {413: TooLarge, **dict.fromkeys(self.engine.may_pass, Later)}.get(code, DataError)
         return kind(f"{self.url} answers with an error {said}")
 
     def _not_found(self, error: HTTPError) -> NoIndex:

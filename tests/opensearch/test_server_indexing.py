@@ -178,13 +178,6 @@ def test_of_an_export(lexlip: Run, photos: Path, address: str) -> None:
     said = error(lexlip("index", "photos", "--update", "--server", address, code=2))
     assert said == f"there is no index {address} to update: index once without --update"
     assert "has no index named" in error(lexlip("search", "a dog", "--server", address, code=2))
-    name = address.rpartition("/")[2]
-    lexlip("index", "photos")
-    lexlip("export", "opensearch", "--name", name, "--output", "out")
-    asked("PUT", name, json.loads(Path("out/index.json").read_text()))
-    lines = Path("out/documents-000000.ndjson").read_text().splitlines()
-    for action, source in zip(lines[::2], lines[1::2], strict=True):
-        asked("PUT", f"{name}/_doc/{json.loads(action)['index']['_id']}?refresh=true", json.loads(source))
     said = error(lexlip("index", "photos", "--server", address, code=2))
     assert (
         said

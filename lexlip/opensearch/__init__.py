@@ -1,1 +1,1 @@
-"""A library of photos that lives in an index of OpenSearch or Solr: indexed into it, updated and searched there."""
+"""A library of photos that lives in an index of OpenSearch or Solr: it is updated and searched there."""

@@ -196,16 +196,18 @@ def features(words: Mapping[str, int]) -> dict[str, int]:
     return parts
 
 
-def _document(source: Any) -> Any:
-    """Return a document as it was before `features`."""
-    if FIELD not in source:
-        return source
-    parts = source[FIELD]
+def whole(parts: Any) -> dict[str, int]:
+    """Return the weights that `features` was given; ValueError: they are none."""
     check_form(parts, dict[str, int], FIELD)
-    whole = Counter[str]()
+    words = Counter[str]()
     for name, weight in parts.items():
-        whole[name.removesuffix(REST)] += weight
-    return {**source, FIELD: dict(whole)}
+        words[name.removesuffix(REST)] += weight
+    return dict(words)
+
+
+def _document(source: Any) -> Any:
+    """Return a document as it was given to `write`."""
+    return {**source, FIELD: whole(source[FIELD])} if FIELD in source else source
 
 
 def _parts(part: Scored) -> list[Any]:

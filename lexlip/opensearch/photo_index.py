@@ -37,10 +37,14 @@ class PhotoIndex:
     """An index on a server, of photos or not.
 
     Its methods raise what `Server.send` does, and DataError for an answer that is none of such an index.
+
+    Attributes:
+        patient: ask again for a while where the server may have an answer later.
     """
 
     server: Server
     store: PhotoStore
+    patient: bool = False
 
     @classmethod
     def at(cls, address: str) -> PhotoIndex:
@@ -66,14 +70,13 @@ class PhotoIndex:
 
     def about(self) -> About | None:
         """Return what the index says about itself; None if it holds other documents, such as an export."""
+        found = self._ask(self.store.about)
         with self.understood():
-            found = self.store.about()
             return None if found is None else About.of(*found)
 
     def is_empty(self) -> bool:
         """Return whether the index, which is there, holds no document at all."""
-        with self.understood():
-            return self.store.is_empty()
+        return self._ask(self.store.is_empty)
 
     def make(self, there: bool) -> None:
         """Make the index, without documents; or an empty one that is there ready for them."""
@@ -92,8 +95,7 @@ class PhotoIndex:
 
     def megabytes(self) -> float:
         """Return the size of the index without its replicas, in 10^6 bytes."""
-        with self.understood():
-            return self.store.megabytes()
+        return self._ask(self.store.megabytes)
 
     # ---- writing ----
 
@@ -123,13 +125,11 @@ class PhotoIndex:
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
-        with self.understood():
-            return set(_patiently(partial(self.store.write, actions)))
+        return set(self._ask(partial(self.store.write, actions), patient=True))
 
     def refresh(self) -> None:
         """Let searches see what was written."""
-        with self.understood():
-            _patiently(self.store.refresh)
+        self._ask(self.store.refresh, patient=True)
 
     # ---- asking ----
 
@@ -140,10 +140,7 @@ class PhotoIndex:
 
     def counts(self, conditions: Sequence[Condition]) -> list[int]:
         """Return the number of photos that meet each of some conditions."""
-        if not conditions:
-            return []
-        with self.understood():
-            return self.store.counts(conditions)
+        return self._ask(partial(self.store.counts, conditions)) if conditions else []
 
     def ids(self, condition: Condition) -> list[str]:
         """Return the ids of the photos that meet a condition, in their order."""
@@ -154,17 +151,15 @@ class PhotoIndex:
         with ProgressBar(
             total=self.count(), desc="compare", unit="photo", disable=not progress, delay=2
         ) as bar:
-            for document in self._listed(A_PHOTO, ["id", "facts"], patient=True):
+            for document in self._listed(A_PHOTO, ["id", "facts"]):
                 bar.update()
                 yield document
 
-    def _listed(self, condition: Condition, fields: list[str], patient: bool = False) -> Iterator[Any]:
-        """Yield documents of photos that meet a condition, by id; patient: try again for a while."""
+    def _listed(self, condition: Condition, fields: list[str]) -> Iterator[Any]:
+        """Yield documents of photos that meet a condition, by id."""
         after = None
         while True:
-            ask = partial(self.store.listed, condition, fields, PAGE, after)
-            with self.understood():
-                found, after = _patiently(ask) if patient else ask()
+            found, after = self._ask(partial(self.store.listed, condition, fields, PAGE, after))
             yield from found
             if len(found) < PAGE:
                 return
@@ -180,8 +175,7 @@ class PhotoIndex:
         found: list[tuple[str, float]] = []
         after, size = None, min(k, PAGE)
         while query and len(found) < k:
-            with self.understood():
-                some, after = self.store.best(query, allowed, size, after)
+            some, after = self._ask(partial(self.store.best, query, allowed, size, after))
             found += some
             if len(some) < size:
                 break
@@ -189,21 +183,19 @@ class PhotoIndex:
 
     def terms(self, field: str, pattern: str, number: int) -> dict[str, int]:
         """Return the most frequent values of a field that fit a regular expression, with counts."""
-        with self.understood():
-            return self.store.terms(field, pattern, number)
+        return self._ask(partial(self.store.terms, field, pattern, number))
 
     def first(self, field: str, order: str) -> str | None:
         """Return the first value of a field by an order, "asc" or "desc"; None: no photo has one."""
-        with self.understood():
-            return self.store.first(field, order)
+        return self._ask(partial(self.store.first, field, order))
 
     def get(self, ids: Sequence[str], fields: Sequence[str] = ()) -> list[Any]:
         """Return the documents of photos, or some of their fields; None for those that are not there."""
         found: list[Any] = []
         for start in range(0, len(ids), _FEW):
             some = ids[start : start + _FEW]
+            documents = self._ask(partial(self.store.get, [key_of(id) for id in some], fields))
             with self.understood():
-                documents = self.store.get([key_of(id) for id in some], fields)
                 for id, document in zip(some, documents, strict=True):
                     if document is not None and document["id"] != id:
                         raise ValueError("a document has another key than its photo")
@@ -218,17 +210,17 @@ class PhotoIndex:
         missing = [id for id, one in zip(ids, found, strict=True) if one is None]
         return rows_of(vectors, width), missing
 
+    def _ask(self, ask: Callable[[], Answer], patient: bool = False) -> Answer:
+        """Return an answer; if patient, and the server may have one later, ask again."""
+        with self.understood():
+            for wait in WAITS if patient or self.patient else ():
+                try:
+                    return ask()
+                except Later:
+                    time.sleep(wait)
+            return ask()
+
 
 def key_of(id: str) -> str:
     """Return the key of a photo's document."""
     return Document(id, [], []).key
-
-
-def _patiently(ask: Callable[[], Answer]) -> Answer:
-    """Return an answer; while the server may have one later, ask again."""
-    for wait in WAITS:
-        try:
-            return ask()
-        except Later:
-            time.sleep(wait)
-    return ask()

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -88,6 +88,7 @@ def index_on_server(
     about, there = _about(index)
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
+    index = replace(index, patient=True)  # the server answers: a node that dies from now on is waited for
     check_device(device)
     if about is not None:
         _check_same_photos(index, about.metadata, given)

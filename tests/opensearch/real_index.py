@@ -54,22 +54,22 @@ KEYWORDS = ("family;holiday", "", "snow man", "")
 def write_library(folder: Path, number: int = 48) -> Path:
     """Drawn photos with names, folders, captions, dates, places and keywords; some lack some of these."""
     scenes = Scenes(number, seed=3)
-    for place in range(number):
-        below = folder / FOLDERS[place % 4]
+    for photo in range(number):
+        below = folder / FOLDERS[photo % 4]
         below.mkdir(parents=True, exist_ok=True)
         exif = Image.Exif()
-        if place % 5:
-            date = f"{2015 + place % 7}:{1 + place % 12:02}:{1 + place % 28:02} 10:00:{place:02}"
+        if photo % 5:
+            date = f"{2015 + photo % 7}:{1 + photo % 12:02}:{1 + photo % 28:02} 10:00:{photo:02}"
             exif.get_ifd(0x8769)[0x9003] = date
-        if place % 3:
-            north, east = 45 + place / 40, 9 + place / 50
+        if photo % 3:
+            north, east = 45 + photo / 40, 9 + photo / 50
             exif.get_ifd(0x8825).update({1: "N", 2: degrees(north), 3: "E", 4: degrees(east)})
-        if keywords := KEYWORDS[place % 4]:
+        if keywords := KEYWORDS[photo % 4]:
             exif[0x9C9E] = keywords.encode("utf-16-le")
-        name = f"{NAMES[place // 4 % 4]} {place}"
-        scenes.image(place).save(below / f"{name}.jpg", exif=exif)
-        if place % 6:
-            (below / f"{name}.txt").write_text(CAPTIONS[(place + 1) % len(CAPTIONS)] + "\n")
+        name = f"{NAMES[photo // 4 % 4]} {photo}"
+        scenes.image(photo).save(below / f"{name}.jpg", exif=exif)
+        if photo % 6:
+            (below / f"{name}.txt").write_text(CAPTIONS[(photo + 1) % len(CAPTIONS)] + "\n")
     twin = next(iter(sorted(folder.rglob("*.jpg"))))
     shutil.copy(twin, folder / "copy.jpg")
     return folder

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from lexlip.opensearch import photo_index
+from lexlip.opensearch.opensearch_store import REST, features
+from lexlip.opensearch.photo_index import PhotoIndex
+from lexlip.opensearch.photo_queries import A_PHOTO
 from lexlip.opensearch.server_search import ServerSearch
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo import Photo
 from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
 from tests.cli.conftest import ALL, Run, error
-from lexlip.opensearch.opensearch_store import REST, features
 from tests.opensearch.real_index import KINDS, index_of_its_own, write_library
 
 pytestmark = pytest.mark.servers
@@ -143,9 +145,9 @@ def test_scores_are_equal_to_the_last_bit(both: Run, address: str) -> None:
     how = (ALL, "-k", 60, "--content-only")
     here, there = found(both, *how), found(both, *how, "--server", address)
     assert [hit["score"] for hit in here["hits"]] == [hit["score"] for hit in there["hits"]]
-    with ServerSearch(address, "mini") as there, there.now() as (_, now):
-        words = there.stage.server.get(now.ids(None, ()), ["id", "words"])
-    assert any(name.endswith(REST) for one in words for name in features(one["words"]))
+    index = PhotoIndex.at(address)
+    held = index.get(index.ids(A_PHOTO), ["id", "words"])
+    assert any(name.endswith(REST) for one in held for name in features(one["words"]))
 
 
 def test_a_photo_like_another_and_a_picture(both: Run, address: str) -> None:

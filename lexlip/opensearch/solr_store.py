@@ -86,12 +86,12 @@ class SolrStore(PhotoStore):
             file.writestr("schema.xml", schema)
             file.writestr("solrconfig.xml", SOLR_CONFIG)
         self._admin(f"configs?action=UPLOAD&name={CONFIG}&overwrite=true", settings.getvalue())
+        collections = "collections?action="
         if there:
-            self._admin(
-                f"collections?action=MODIFYCOLLECTION&collection={name}&collection.configName={CONFIG}"
-            )
+            self._admin(f"{collections}MODIFYCOLLECTION&collection={name}&collection.configName={CONFIG}")
+            self._admin(f"{collections}RELOAD&name={name}")  # on all nodes, before anything is written
         else:
-            self._admin(f"collections?action=CREATE&name={name}&collection.configName={CONFIG}&numShards=1")
+            self._admin(f"{collections}CREATE&name={name}&collection.configName={CONFIG}&numShards=1")
 
     def megabytes(self) -> float:
         path = f"collections?action=COLSTATUS&collection={self.server.index}&segments=true"

@@ -236,7 +236,7 @@ def test_a_photo_that_the_server_refuses(
     kind = address.partition("+")[0]
     reasons = {
         "opensearch": "OpenSearch refuses a photo (",
-        "solr": "(400: Unknown operation for the an atomic",
+        "solr": "Unknown operation for the an atomic update: no)",
     }
     assert reasons[kind] in said
     held = len(versions(address))

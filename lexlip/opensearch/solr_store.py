@@ -94,9 +94,11 @@ class SolrStore(PhotoStore):
             self._admin(f"{collections}CREATE&name={name}&collection.configName={CONFIG}&numShards=1")
 
     def megabytes(self) -> float:
-        path = f"collections?action=COLSTATUS&collection={self.server.index}&segments=true"
-        told = self._admin(path, to="see the size of")
-        shards = told[self.server.index]["shards"].values()
+        to = "see the size of"
+        aliases = self._admin("collections?action=LISTALIASES", to=to)["aliases"]
+        name = aliases.get(self.server.index, self.server.index)
+        told = self._admin(f"collections?action=COLSTATUS&collection={name}&segments=true", to=to)
+        shards = told[name]["shards"].values()
         leaders = [shard["leader"]["segInfos"]["segments"] for shard in shards]
         return sum(int(segment["sizeInBytes"]) for one in leaders for segment in one.values()) / 1e6
 

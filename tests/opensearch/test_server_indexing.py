@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 from tests.opensearch.real_index import KINDS, index_of_its_own, versions
 from tests.other_engines.real_servers import asked, dying, load, place
-from tools.servers import peers, wait
+from tools.servers import PATIENCE, peers, wait
 
 pytestmark = pytest.mark.servers
 
@@ -245,6 +246,18 @@ def test_a_photo_that_the_server_refuses(
     assert (done["photos"], done["resumed"]) == (6, held)
 
 
+def whole(address: str) -> None:
+    """Wait until all shards answer: a node that has started opens them one after another."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            versions(address)
+            return
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("replicas", [0, 1])
 def test_a_node_that_dies_while_photos_are_written(
@@ -277,6 +290,7 @@ def test_a_node_that_dies_while_photos_are_written(
             assert sorted(versions(address)) == ids
         node.start()
         wait(peers(kind))
+        whole(address)
         done = indexed(lexlip, address)
         assert done["photos"] == 48
         if replicas:

@@ -37,6 +37,9 @@ from lexlip.other_engines.servers import SOLR_CONFIG, SOLR_SCHEMA, Solr
 CONFIG = f"lexlip-photos-{FORMAT}"
 """The name of the configset, one for all collections."""
 
+SEEN = 10_000
+"""Milliseconds after which searches see what was written, at the latest."""
+
 _ENGINE = Solr()
 _ALL = ("id", "model", "scheme", FIELD, "facts")  # what a document needs: the rest is made of these
 _WORDS = ("folders", "said", "spelled")
@@ -106,7 +109,7 @@ class SolrStore(PhotoStore):
 
     def write(self, actions: Sequence[Action]) -> list[str]:
         commands = ",".join(_command(action) for action in actions)
-        self._ask("update", f"{{{commands}}}".encode(), "write")
+        self._ask(f"update?commitWithin={SEEN}", f"{{{commands}}}".encode(), "write")
         return []
 
     def refresh(self) -> None:

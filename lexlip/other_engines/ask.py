@@ -68,6 +68,9 @@ class Server:
         if split is None or split["engine"] not in asked:
             # An address may hold a password, so it is not repeated.
             raise ConfigError(f"--server names none of {', '.join(asked)}: {example}")
+        engine = other_engine(split["engine"])
+        assert isinstance(engine, AskedEngine)
+        example = f"write it as {engine.name}+https://HOST{engine.root}/INDEX"
         try:
             parts = urlsplit(split["rest"])
             port = parts.port
@@ -78,14 +81,13 @@ class Server:
                 f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
             )
         before, _, index = parts.path.rstrip("/").rpartition("/")
-        if not parts.hostname or not NAME.fullmatch(index) or parts.query or parts.fragment:
+        named = NAME.fullmatch(index) and (f"/{index}" != engine.root or before.endswith(engine.root))
+        if not parts.hostname or not named or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
         if not parts.hostname.isascii():
             raise ConfigError(f"--server names a host that is not ASCII: {example}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         place = host if port is None else f"{host}:{port}"
-        engine = other_engine(split["engine"])
-        assert isinstance(engine, AskedEngine)
         before = before.removesuffix(engine.root)
         return cls(engine, f"{parts.scheme}://{place}{quote(before, safe='/%')}", index)
 

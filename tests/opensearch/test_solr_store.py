@@ -58,12 +58,20 @@ def test_an_address_with_and_without_solr(name: str) -> None:
     assert asked == [f"{'/proxy' * ('proxy' in name)}/solr/photos/get"]
 
 
+@pytest.mark.parametrize(
+    "name", ["", "/", "/solr", "/solr/", "/solr/a b", "/solr/#/photos", "/solr/photos?q=a"]
+)
+def test_an_address_without_a_collection(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"no host and index: write it as solr\+https://HOST/solr/INDEX"):
+        PhotoIndex.at(f"solr+http://h{name}")
+
+
 @pytest.mark.parametrize("fault", [429, 500, 502, 503, 504, "closed"])
 def test_a_write_is_sent_again_while_a_node_dies(fault: Any, quick: list[float]) -> None:
     faults, bodies = [fault, fault], []
 
     def reply(method: str, path: str, headers: Any, body: str) -> str | None:
-        assert (method, path) == ("POST", "/solr/photos/update")
+        assert (method, path) == ("POST", "/solr/photos/update?commitWithin=10000")
         bodies.append(body)
         if (one := faults.pop(0) if faults else None) == "closed":
             return None

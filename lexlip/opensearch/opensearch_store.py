@@ -172,7 +172,8 @@ class OpenSearchStore(PhotoStore):
         return answer
 
     def _ask(self, method: str, path: str, body: Any = None, to: str = "search") -> Any:
-        return self.ask(method, f"/{self.server.index}/{path}".rstrip("/"), body, to)
+        text = None if body is None else compact(body).encode()
+        return self.server.send(method, f"/{self.server.index}/{path}".rstrip("/"), text, to)
 
 
 def _lines(action: Action) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from lexlip.opensearch.photo_queries import Condition, Scored
 from lexlip.other_engines.ask import Server
-from lexlip.other_engines.engine_contract import compact
 
 LONGEST = 8000  # characters of a word that can be looked for: Lucene takes terms of 32,766 bytes
 
@@ -99,10 +98,6 @@ class PhotoStore(ABC):
     @abstractmethod
     def get(self, keys: Sequence[str], fields: Sequence[str]) -> list[Any]:
         """Return documents, or some of their fields; None for those that are not there."""
-
-    def ask(self, method: str, path: str, body: Any = None, to: str = "search") -> Any:
-        """Return the JSON that a request to this path is answered with; see `Server.send`."""
-        return self.server.send(method, path, None if body is None else compact(body).encode(), to)
 
 
 def score_of(value: Any) -> float:

@@ -79,7 +79,9 @@ class SolrStore(PhotoStore):
         return {"about": parse_json(found["about"])}, str(found["_version_"])
 
     def is_empty(self) -> bool:
-        return int(self._select({"query": "*:*", "limit": 0})["response"]["numFound"]) == 0
+        self.refresh()  # of what others have written
+        answer = self._select(_Query(), query="*:*", limit=0)
+        return int(answer["response"]["numFound"]) == 0
 
     def make(self, there: bool) -> None:
         name = self.server.index
@@ -122,8 +124,8 @@ class SolrStore(PhotoStore):
         each = [
             f"{{!query key={place} v={asked.name(all_of([one]))}}}" for place, one in enumerate(conditions)
         ]
-        facets = {"facet": True, "facet.query": each}
-        answer = self._select({"query": asked.whole(A_PHOTO), "limit": 0}, asked, facets)
+        asked.params |= {"facet": True, "facet.query": each}
+        answer = self._select(asked, query=asked.whole(A_PHOTO), limit=0)
         found = answer["facet_counts"]["facet_queries"]
         return [int(found[str(place)]) for place in range(len(conditions))]
 
@@ -131,8 +133,8 @@ class SolrStore(PhotoStore):
         self, condition: Condition, fields: Sequence[str], number: int, after: Any
     ) -> tuple[list[Any], Any]:
         asked = _Query()
-        body = {"query": asked.whole(all_of([condition])), "fields": list(fields), "sort": "id asc,key asc"}
-        found, after = self._page(body, asked, number, after)
+        body = {"query": asked.whole(all_of([condition])), "fields": list(fields), "limit": number}
+        found, after = self._page(asked, after, sort="id asc,key asc", **body)
         return [_document(one) for one in found], after
 
     def best(
@@ -140,21 +142,22 @@ class SolrStore(PhotoStore):
     ) -> tuple[list[tuple[str, float]], Any]:
         asked = _Query()
         filters = [] if allowed is None else [asked.whole(allowed)]
-        body = {"query": asked.scored(query), "filter": filters, "fields": ["id", "score"]}
-        found, after = self._page({**body, "sort": "score desc,id asc,key asc"}, asked, number, after)
+        body = {"query": asked.scored(query), "filter": filters, "fields": ["id", "score"], "limit": number}
+        found, after = self._page(asked, after, sort="score desc,id asc,key asc", **body)
         return [(str(one["id"]), score_of(one["score"])) for one in found], after
 
     def terms(self, field: str, pattern: str, number: int) -> dict[str, int]:
         asked = _Query()
-        how = {"facet.field": field, "facet.matches": pattern, "facet.limit": number, "facet.mincount": 1}
-        answer = self._select({"query": asked.whole(A_PHOTO), "limit": 0}, asked, {"facet": True, **how})
+        asked.params |= {"facet": True, "facet.field": field, "facet.matches": pattern}
+        asked.params |= {"facet.limit": number, "facet.mincount": 1}
+        answer = self._select(asked, query=asked.whole(A_PHOTO), limit=0)
         found = answer["facet_counts"]["facet_fields"][field]  # value, number, value, number, …
         return {str(value): int(photos) for value, photos in zip(found[::2], found[1::2], strict=True)}
 
     def first(self, field: str, order: str) -> str | None:
         asked = _Query()
-        body = {"query": asked.whole(Has(field)), "limit": 1, "fields": [field], "sort": f"{field} {order}"}
-        found = self._select(body, asked)["response"]["docs"]
+        body = {"query": asked.whole(Has(field)), "sort": f"{field} {order}", "fields": [field]}
+        found = self._select(asked, limit=1, **body)["response"]["docs"]
         return next((str(one[field]) for one in found), None)
 
     def get(self, keys: Sequence[str], fields: Sequence[str]) -> list[Any]:
@@ -167,17 +170,15 @@ class SolrStore(PhotoStore):
         found = {one["key"]: one for one in answer["response"]["docs"]}
         return [found.get(key) for key in keys]
 
-    def _page(self, body: dict[str, Any], asked: _Query, number: int, after: Any) -> tuple[Any, Any]:
+    def _page(self, asked: _Query, after: Any, **body: Any) -> tuple[Any, Any]:
         """Return the documents of a search, and behind what the next ones are."""
-        answer = self._select({"limit": number, **body}, asked, {"cursorMark": after or "*"})
+        asked.params["cursorMark"] = after or "*"
+        answer = self._select(asked, **body)
         return answer["response"]["docs"], answer["nextCursorMark"]
 
-    def _select(
-        self, body: dict[str, Any], asked: _Query | None = None, more: dict[str, Any] | None = None
-    ) -> Any:
+    def _select(self, asked: _Query, **body: Any) -> Any:
         """Return the answer to a search, which covers all documents."""
-        params = {**_WHOLE, **(asked.parts if asked else {}), **(more or {})}
-        return self._ask("select", compact({**body, "params": params}).encode())
+        return self._ask("select", compact({**body, "params": asked.params}).encode())
 
     def _ask(self, path: str, body: bytes, to: str = "search") -> Any:
         answer = self.server.send("POST", f"{_ENGINE.root}/{self.server.index}/{path}", body, to)
@@ -228,10 +229,10 @@ def _document(stored: Any) -> dict[str, Any]:
 
 
 class _Query:
-    """Queries as Solr is asked for them: parts that have names, by which others take them in."""
+    """The parameters of a search: parts of queries among them, by whose names others take them in."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, str] = {}
+        self.params: dict[str, Any] = dict(_WHOLE)
 
     def whole(self, condition: Condition) -> str:
         """Return a query of its own."""
@@ -282,8 +283,8 @@ class _Query:
                 return self._add(f"{{!terms f=key v={self._add(','.join(keys))}}}")
 
     def _add(self, text: str) -> str:
-        name = f"p{len(self.parts)}"
-        self.parts[name] = text
+        name = f"p{len(self.params)}"
+        self.params[name] = text
         return f"${name}"
 
 

@@ -138,6 +138,28 @@ def test_one_that_is_made_and_an_empty_one_that_is_there(lexlip: Run, photos: Pa
         assert counts(indexed(lexlip, address)) == {"unchanged": 6}
 
 
+def test_an_alias_is_written_through(lexlip: Run, photos: Path, address: str) -> None:
+    indexed(lexlip, address)
+    kind, _, url = address.partition("+")
+    above, _, name = url.rpartition("/")
+    if kind == "solr":
+        aliases = f"{above}/admin/collections?action="
+        asked("GET", f"{aliases}CREATEALIAS&name={name}-alias&collections={name}")
+    else:
+        asked("PUT", f"{url}/_alias/{name}-alias")
+    try:
+        done = indexed(lexlip, f"{address}-alias")
+        assert counts(done) == {"unchanged": 6}
+        assert done["megabytes"] > 0
+        hits = json.loads(lexlip("search", "dogs", "--json", "--server", f"{address}-alias").stdout)["hits"]
+        assert (
+            hits == json.loads(lexlip("search", "dogs", "--json", "--server", address).stdout)["hits"] != []
+        )
+    finally:
+        if kind == "solr":  # which deletes no collection that has an alias
+            asked("GET", f"{aliases}DELETEALIAS&name={name}-alias")
+
+
 def test_several_sources_and_photos_in_tars(lexlip: Run, photos: Path, address: str) -> None:
     write_tar(Path("shards/1.tar"), {f"t{file.name}": file.read_bytes() for file in photos.iterdir()})
     for names in (("photos", "shards"),) * 2:

@@ -83,9 +83,10 @@ NOT_OF_SERVERS = (
 @click.option(
     "--server",
     metavar="ADDRESS",
-    help="Index into an OpenSearch index, which `lexlip search --server` asks: opensearch+https://HOST/INDEX."
-    " It is made if there is none, and brought up to date else. Secrets: LEXLIP_SERVER_KEY, or"
-    " LEXLIP_SERVER_USER and LEXLIP_SERVER_PASSWORD, in the environment.",
+    help="Index into an OpenSearch index or a Solr collection, which `lexlip search --server` asks:"
+    " opensearch+https://HOST/INDEX, solr+https://HOST/solr/COLLECTION. It is made if there is none, and"
+    " brought up to date else. Secrets: LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and"
+    " LEXLIP_SERVER_PASSWORD, in the environment.",
 )
 @options.language_option
 @options.regions_option

@@ -1,1 +1,1 @@
-"""A library of photos that lives in an OpenSearch index: indexed into it, updated there, searched there."""
+"""A library of photos that lives in an index of OpenSearch or Solr: it is updated and searched there."""

@@ -1,9 +1,9 @@
-"""A photo as a document of OpenSearch: its words, what searches look at, and the facts that hits show.
+"""A photo as a document on a server: its words, what searches look at, and the facts that hits show.
 
 ::
 
     id, model, scheme   as in every export
-    words               weights by the number of the word; what nine bits cannot hold of one is beside it
+    words               weights by the number of the word
     taken, place        of the photo, and
     folders             all folders that it lies in, from the uppermost on, and
     said                the words of its captions and keywords, for filters
@@ -40,32 +40,7 @@ from lexlip.words.plain_text import composed
 
 FORMAT = 1
 ABOUT = "lexlip"
-REST = "r"
-"""Behind the number of a word: what the nine bits of its weight lack, so that scores are exact."""
-
-_BITS = 9
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
-_LONGEST = 8000  # characters of a word that can be looked for: Lucene takes terms of 32,766 bytes
-_WORD = {"type": "keyword", "ignore_above": _LONGEST}
-_KEPT = {"type": "keyword", "index": False, "doc_values": False}
-_TEXTS = {"type": "text", "analyzer": "whitespace", "norms": False}
-MAPPING = {
-    "dynamic": "strict",
-    "properties": {
-        "id": {"type": "keyword"},
-        "model": _KEPT,
-        "scheme": _KEPT,
-        FIELD: {"type": "rank_features"},
-        "taken": _WORD,
-        "place": {"type": "geo_point"},
-        "folders": _WORD,
-        "said": {**_WORD, "doc_values": False},
-        "given": {"properties": dict.fromkeys(("caption", "name", "folder"), _TEXTS)},
-        "spelled": _WORD,
-        "facts": {"type": "object", "enabled": False},
-        "about": {"type": "object", "enabled": False},
-    },
-}
 
 
 class _StoredFacts(TypedDict):
@@ -199,7 +174,7 @@ def documents(
         id = source.items[number].id
         document = Document(id, columns.tolist(), weights.tolist())
         stored = _stored_facts(source, number, facts, roots)
-        yield document.key, {**document.stored(made), FIELD: _features(document), **_searched(id, stored)}
+        yield document.key, {**document.stored(made), FIELD: document.named, **_searched(id, stored)}
 
 
 def with_captions(document: dict[str, Any], captions: Sequence[str]) -> dict[str, Any]:
@@ -257,26 +232,13 @@ def _folders_above(id: str) -> list[str]:
     return [str(folder) for folder in PurePosixPath(id).parents if str(folder) not in (".", "/")]
 
 
-def _features(document: Document) -> dict[str, int]:
-    """Return weights as Lucene's FeatureField holds them exactly: the first nine bits, and what is left."""
-    features = {}
-    for number, weight in zip(document.numbers, document.weights, strict=True):
-        rest = weight % (1 << max(weight.bit_length() - _BITS, 0))
-        features[f"{number}"] = weight - rest
-        if rest:
-            features[f"{number}{REST}"] = rest
-    return features
-
-
-def vector(features: Any, width: int) -> dict[int, int]:
-    """Return the weights by column that `_features` was given; ValueError, TypeError: they are none."""
-    check_form(features, dict[str, int], FIELD)
-    found: dict[int, int] = {}
-    for name, weight in features.items():
-        column = int(name.removesuffix(REST))
+def vector(words: Any, width: int) -> dict[int, int]:
+    """Return the weights of a document's words by column; ValueError, TypeError: they are none."""
+    check_form(words, dict[str, int], FIELD)
+    found = {int(number): weight for number, weight in words.items()}
+    for column, weight in found.items():
         if not (0 <= column < width and weight < TOO_LARGE):
             raise ValueError(f"a photo has the word {column}, of {width}, with the weight {weight!r:.20}")
-        found[column] = found.get(column, 0) + weight
     return found
 
 

@@ -1,47 +1,110 @@
-"""What photos must meet, as OpenSearch is asked for it."""
+"""What photos must meet, and what makes them good hits; each engine is asked for it in its own words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from lexlip.errors import DataError
-from lexlip.opensearch.photo_documents import REST
-from lexlip.other_engines.engine_contract import FIELD
 from lexlip.queries.query_language import FIELDS
+from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import FROM_WHERE, LAST, Filters, words_of
 from lexlip.retrieval.given_words import Phrase
 from lexlip.words.plain_text import composed
 
-Condition = dict[str, Any]
-"""A query of OpenSearch's that is met or not."""
 
-A_PHOTO: Condition = {"exists": {"field": "id"}}
+@dataclass(frozen=True)
+class All:
+    """All of some conditions are met, and none of others."""
+
+    of: tuple[Condition, ...]
+    none_of: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Some:
+    """At least one of some conditions is met."""
+
+    of: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Has:
+    """A field has a value."""
+
+    field: str
+
+
+@dataclass(frozen=True)
+class Is:
+    """A field has one of some values, or holds one of some words."""
+
+    field: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Between:
+    """A field's value is not below `first`, and below `end`; None: of no matter."""
+
+    field: str
+    first: str | None = None
+    end: str | None = None
+
+
+@dataclass(frozen=True)
+class Within:
+    """A photo was taken in a circle on the Earth."""
+
+    circle: Circle
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A field holds words beside each other, in this order; each in one of some spellings."""
+
+    field: str
+    words: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Holds:
+    """A photo shows a word, given by its column."""
+
+    column: int
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A photo's document has one of some keys."""
+
+    keys: tuple[str, ...]
+
+
+Condition = All | Some | Has | Is | Between | Within | Beside | Holds | Keyed
+"""It is met, or not."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A part of a query: what a photo gets that meets a condition; for `Holds`, times the word's weight."""
+
+    condition: Condition
+    weight: float
+
+
+A_PHOTO: Condition = Has("id")
 """Every document but the one that says what the index is."""
 
 
 def all_of(conditions: Iterable[Condition], none_of: Iterable[Condition] = ()) -> Condition:
     """Return the condition that all of some, and none of others, are met."""
-    return {"bool": {"filter": [A_PHOTO, *conditions], "must_not": list(none_of)}}
+    return All((A_PHOTO, *conditions), tuple(none_of))
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
     """Return the condition that at least one of some is met."""
-    return {"bool": {"should": list(conditions), "minimum_should_match": 1}}
-
-
-def weighted(weights: Mapping[int, int]) -> list[Condition]:
-    """Return the parts of a query for weighted words, by column: their scores are added."""
-    return [
-        {"rank_feature": {"field": f"{FIELD}.{name}", "linear": {}, "boost": weight}}
-        for column, weight in weights.items()
-        for name in (column, f"{column}{REST}")
-    ]
-
-
-def holds(column: int) -> Condition:
-    """Return the condition that a photo holds a word."""
-    return {"rank_feature": {"field": f"{FIELD}.{column}", "linear": {}}}
+    return Some(tuple(conditions))
 
 
 def meets(filters: Filters) -> list[Condition]:
@@ -50,15 +113,14 @@ def meets(filters: Filters) -> list[Condition]:
         raise DataError(FROM_WHERE)
     asked: list[Condition] = []
     if filters.after:
-        asked.append({"range": {"taken": {"gte": filters.after}}})
+        asked.append(Between("taken", first=filters.after))
     if filters.before:
-        asked.append({"range": {"taken": {"lt": filters.before + LAST}}})
+        asked.append(Between("taken", end=filters.before + LAST))
     if filters.below:
-        asked.append({"term": {"folders": composed(filters.below)}})
-    asked += [{"term": {"said": word}} for word in words_of(filters.caption or "")]
+        asked.append(Is("folders", (composed(filters.below),)))
+    asked += [Is("said", (word,)) for word in words_of(filters.caption or "")]
     if (circle := filters.circle) is not None:
-        place = {"lat": circle.latitude, "lon": circle.longitude}
-        asked.append({"geo_distance": {"distance": f"{circle.kilometres}km", "place": place}})
+        asked.append(Within(circle))
     return asked
 
 
@@ -69,11 +131,8 @@ def was_given(phrase: Phrase, fields: Sequence[str] = FIELDS, beside: bool = Tru
 
 
 def _together(phrase: Phrase, field: str) -> Condition:
-    return {"bool": {"filter": [{"terms": {field: list(ways)}} for ways in phrase.spellings()]}}
+    return All(tuple(Is(field, ways) for ways in phrase.spellings()), ())
 
 
 def _beside(phrase: Phrase, field: str) -> Condition:
-    words = [
-        {"any_of": {"intervals": [{"match": {"query": way}} for way in ways]}} for ways in phrase.spellings()
-    ]
-    return {"intervals": {field: {"all_of": {"ordered": True, "max_gaps": 0, "intervals": words}}}}
+    return Beside(field, tuple(phrase.spellings()))

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,7 +27,8 @@ from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
 from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
 from lexlip.opensearch.photo_documents import About, documents, facts_of, metadata_of, photo_of, with_captions
-from lexlip.opensearch.photo_index import Action, PhotoIndex, key_of
+from lexlip.opensearch.photo_index import PhotoIndex, key_of
+from lexlip.opensearch.photo_store import Action
 from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.other_engines.ask import NoIndex
 from lexlip.other_engines.engine_contract import Made
@@ -87,6 +88,7 @@ def index_on_server(
     about, there = _about(index)
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
+    index = replace(index, patient=True)  # the server answers: a node that dies from now on is waited for
     check_device(device)
     if about is not None:
         _check_same_photos(index, about.metadata, given)

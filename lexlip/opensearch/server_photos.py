@@ -15,7 +15,7 @@ from lexlip.data.files import Place, modified
 from lexlip.errors import UnreadableImage
 from lexlip.opensearch.photo_documents import facts_of, photo_of
 from lexlip.opensearch.photo_index import PhotoIndex
-from lexlip.opensearch.photo_queries import Condition, all_of, meets, was_given
+from lexlip.opensearch.photo_queries import Condition, Has, Scored, all_of, meets, was_given
 from lexlip.queries.query_language import edit_distances
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import FEWEST_LETTERS
@@ -28,10 +28,7 @@ UNNAMED = "no folder of photos is named: give --photos FOLDER"
 _FACTS = ("id", "facts")
 _MOST = 10_000  # folders, and words that a mistyped one may stand for
 _LONGEST = 30  # letters of a mistyped word: a regular expression has at most 1,000 characters
-_HAS = {
-    name: {"exists": {"field": field}}
-    for name, field in (("dated", "taken"), ("captioned", "said"), ("located", "place"))
-}
+_HAS = {name: Has(field) for name, field in (("dated", "taken"), ("captioned", "said"), ("located", "place"))}
 
 
 class ServerPhotos(PhotoTable):
@@ -121,7 +118,7 @@ class ServerPhotos(PhotoTable):
         self, wanted: Sequence[Phrase], weights: Sequence[float], number: int
     ) -> list[tuple[str, float]]:
         parts = [
-            {"constant_score": {"filter": was_given(phrase), "boost": weight}}
+            Scored(was_given(phrase), weight)
             for phrase, weight in zip(wanted, weights, strict=True)
             if weight > 0
         ]

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from lexlip.errors import ConfigError
-from lexlip.opensearch.photo_index import PhotoIndex
+from lexlip.opensearch.photo_index import STORES, PhotoIndex
 from lexlip.opensearch.photo_queries import Condition, meets, was_given
 from lexlip.opensearch.server_stage import Allowed, ServerStage, with_ids
 from lexlip.other_engines.ask import Server
-from lexlip.other_engines.servers import OpenSearch
 from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import IndexState, Narrowed
@@ -50,8 +49,7 @@ def _conditions(filters: Filters | None, narrowed: Narrowed) -> list[Condition]:
 
 def has_photos(address: str) -> bool:
     """Return whether an index on a server was made by `lexlip index --server`; an export was not."""
-    server = Server.of(address)
-    return isinstance(server.engine, OpenSearch) and PhotoIndex(server, server.engine).about() is not None
+    return Server.of(address).engine.name in STORES and PhotoIndex.at(address).about() is not None
 
 
 class ServerSearch(PhotoSearch):

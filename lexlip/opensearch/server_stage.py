@@ -18,7 +18,7 @@ from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError
 from lexlip.opensearch.photo_documents import About
 from lexlip.opensearch.photo_index import PhotoIndex, key_of
-from lexlip.opensearch.photo_queries import Condition, all_of, any_of, holds, weighted
+from lexlip.opensearch.photo_queries import Condition, Holds, Keyed, Scored, all_of, any_of
 from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.queries.query_language import nearest_words
 from lexlip.retrieval.photo_table import PhotoTable
@@ -76,7 +76,8 @@ class ServerSearcher:
         ids, scores = [], []
         for number in range(queries.shape[0]):
             columns, weights = queries.row(number)
-            query = weighted(dict(zip(columns.tolist(), weights.tolist(), strict=True)))
+            pairs = zip(columns.tolist(), weights.tolist(), strict=True)
+            query = [Scored(Holds(column), weight) for column, weight in pairs]
             found = self.index.best(query, k, None if allowed is None else allowed.condition)
             ids.append([id for id, _ in found])
             scores.append(np.array([score for _, score in found], np.int64))
@@ -159,7 +160,7 @@ class ServerStage(ImpactStage):
     def near(self, word: str, number: int) -> list[str]:
         known = nearest_words(word, dict.fromkeys(self.searcher.vocabulary, 1), _NEAR)
         numbers = {one: number for number, one in enumerate(self.searcher.vocabulary)}
-        counts = self.server.counts([holds(numbers[one]) for one in known])
+        counts = self.server.counts([Holds(numbers[one]) for one in known])
         held = {one: count for one, count in zip(known, counts, strict=True) if count}
         return nearest_words(word, held, number)
 
@@ -177,7 +178,7 @@ class ServerStage(ImpactStage):
         return frozenset(self.server.ids(any_of(held)) if held else ())
 
     def _holding(self, words: Sequence[str]) -> list[Condition]:
-        return [holds(column) for column in self._columns(words)]
+        return [Holds(column) for column in self._columns(words)]
 
     def suggestions(
         self, query: Any, ids: Sequence[str], number: int, without: Sequence[str] = ()
@@ -188,7 +189,7 @@ class ServerStage(ImpactStage):
         shared = np.flatnonzero(held >= min(FEWEST, max(1, hits.shape[0]))).tolist()
         asked = [column for column in shared if column not in known]
         frequencies = np.zeros(hits.shape[1], np.int64)
-        frequencies[asked] = self.server.counts([holds(column) for column in asked])
+        frequencies[asked] = self.server.counts([Holds(column) for column in asked])
         others = set(range(hits.shape[1])).difference(asked)
         columns = suggest(hits, frequencies, len(self.searcher), others, number)
         return [self.searcher.vocabulary[column] for column in columns]
@@ -196,4 +197,4 @@ class ServerStage(ImpactStage):
 
 def with_ids(ids: Sequence[str]) -> Condition:
     """Return the condition that a photo has one of some ids."""
-    return {"ids": {"values": [key_of(id) for id in ids]}}
+    return Keyed(tuple(key_of(id) for id in ids))

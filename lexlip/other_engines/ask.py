@@ -30,7 +30,6 @@ from lexlip.words.plain_text import readable
 TIMEOUT = 30  # seconds without a byte
 LARGEST_ANSWER = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
-_MAY_PASS = (429, 502, 503, 504)  # too many requests; a node, or a proxy before it, has no answer now
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
 
 
@@ -69,6 +68,9 @@ class Server:
         if split is None or split["engine"] not in asked:
             # An address may hold a password, so it is not repeated.
             raise ConfigError(f"--server names none of {', '.join(asked)}: {example}")
+        engine = other_engine(split["engine"])
+        assert isinstance(engine, AskedEngine)
+        example = f"write it as {engine.name}+https://HOST{engine.root}/INDEX"
         try:
             parts = urlsplit(split["rest"])
             port = parts.port
@@ -79,14 +81,14 @@ class Server:
                 f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
             )
         before, _, index = parts.path.rstrip("/").rpartition("/")
-        if not parts.hostname or not NAME.fullmatch(index) or parts.query or parts.fragment:
+        named = NAME.fullmatch(index) and (f"/{index}" != engine.root or before.endswith(engine.root))
+        if not parts.hostname or not named or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
         if not parts.hostname.isascii():
             raise ConfigError(f"--server names a host that is not ASCII: {example}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         place = host if port is None else f"{host}:{port}"
-        engine = other_engine(split["engine"])
-        assert isinstance(engine, AskedEngine)
+        before = before.removesuffix(engine.root)
         return cls(engine, f"{parts.scheme}://{place}{quote(before, safe='/%')}", index)
 
     def search(self, query: dict[int, int], k: int) -> list[Found]:
@@ -187,13 +189,13 @@ class Server:
             text = error.read(4000).decode("utf-8", "replace")
         except (OSError, HTTPException):
             text = ""
-        said = f"({code}: {self._shown(text)})" if text.strip() else f"({code})"
+        said = f"({code}: {self._shown(self.engine.reason(text))})" if text.strip() else f"({code})"
         names, secret = (KEY, "key") if os.environ.get(KEY) else (f"{USER} and {PASSWORD}", "password")
         if code == 401:
             return ConfigError(f"{self.url} refuses this {secret} {said}: check {names}")
         if code == 403:
             return ConfigError(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
-        kind = {413: TooLarge, **dict.fromkeys(_MAY_PASS, Later)}.get(code, DataError)
+        kind = {413: TooLarge, **dict.fromkeys(self.engine.may_pass, Later)}.get(code, DataError)
         return kind(f"{self.url} answers with an error {said}")
 
     def _not_found(self, error: HTTPError) -> NoIndex:

@@ -147,7 +147,16 @@ def other_engine(name: str) -> OtherEngine:
 
 
 class AskedEngine(OtherEngine):
-    """An engine that answers over plain HTTP."""
+    """An engine that answers over plain HTTP.
+
+    Attributes:
+        root: what paths begin with; an address may have it before the index.
+        may_pass: statuses of answers that may be others later: there are too many requests; or a node, or a
+            proxy before it, has no answer now.
+    """
+
+    root: ClassVar[str] = ""
+    may_pass: ClassVar[tuple[int, ...]] = (429, 502, 503, 504)
 
     @abstractmethod
     def request(self, query: Mapping[int, int], k: int, target: str) -> Request:
@@ -161,6 +170,10 @@ class AskedEngine(OtherEngine):
             EngineError: the answer is an error, or was found in only a part of the documents.
             ValueError, KeyError, TypeError, AttributeError: it is no such answer.
         """
+
+    def reason(self, text: str) -> str:
+        """Return what an answer, whose status is an error, says for people."""
+        return text
 
     def key_header(self, key: str) -> dict[str, str]:
         """Return the header that carries an API key."""

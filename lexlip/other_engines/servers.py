@@ -7,6 +7,8 @@ below 2^24. Vespa has whole numbers.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -35,16 +37,16 @@ DIVISOR = 16
 VESPA_TIMEOUT = "10s"
 """Vespa's own is half a second, after which it answers from what it has seen."""
 
-_SOLR_SCHEMA = """\
+SOLR_SCHEMA = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <schema name="{target}" version="1.6">
     <uniqueKey>key</uniqueKey>
     <field name="key" type="string" indexed="true" stored="true" required="true"/>
-    <field name="id" type="string" indexed="false" stored="true"/>
+    <field name="id" type="string" indexed="{searched}" stored="true" docValues="{searched}"/>
     <field name="model" type="string" indexed="false" stored="true"/>
     <field name="scheme" type="string" indexed="false" stored="true"/>
-    <field name="{field}" type="weighted" indexed="true" stored="false"/>
-    <field name="_version_" type="long" indexed="false" stored="false" docValues="true"/>
+    <field name="{field}" type="weighted" indexed="true" stored="{searched}"/>
+    <field name="_version_" type="long" indexed="false" stored="false" docValues="true"/>{more}
     <fieldType name="string" class="solr.StrField"/>
     <fieldType name="long" class="solr.LongPointField"/>
     <fieldType name="weighted" class="solr.TextField" omitNorms="true" omitPositions="true">
@@ -60,7 +62,9 @@ _SOLR_SCHEMA = """\
     <similarity class="solr.SchemaSimilarityFactory"/>
 </schema>
 """
-_SOLR_CONFIG = """\
+"""Of an export, or with `more` fields of one whose documents are `searched` for more than words."""
+
+SOLR_CONFIG = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <config>
     <luceneMatchVersion>LATEST</luceneMatchVersion>
@@ -75,6 +79,7 @@ _SOLR_CONFIG = """\
     <requestHandler name="/select" class="solr.SearchHandler"/>
 </config>
 """
+_SOLR_REASON = re.compile(r'"msg":\s*("(?:[^"\\]|\\.)*")')
 _VESPA_SCHEMA = """\
 schema {target} {{
     document {target} {{
@@ -229,10 +234,12 @@ class Solr(AskedEngine):
 
     name = "solr"
     versions = "Solr 9.9 and later (RawTFSimilarity), as SolrCloud"
+    root = "/solr"
+    may_pass = (*AskedEngine.may_pass, 500)  # a shard whose leader has died answers so
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
-        schema = _SOLR_SCHEMA.format(target=target, field=FIELD)
-        return {"schema.xml": schema, "solrconfig.xml": _SOLR_CONFIG}
+        schema = SOLR_SCHEMA.format(target=target, field=FIELD, searched="false", more="")
+        return {"schema.xml": schema, "solrconfig.xml": SOLR_CONFIG}
 
     def documents(self, documents: Sequence[Document], made: Made, target: str) -> str:
         rows = [
@@ -276,11 +283,19 @@ class Solr(AskedEngine):
         return Request(f"/solr/{target}/select", body)
 
     def found(self, answer: Any) -> list[Found]:
+        self.check_whole(answer)
+        return [found(hit, hit["score"]) for hit in answer["response"]["docs"]]
+
+    def check_whole(self, answer: Any) -> None:
+        """Check that an answer is no error and covers all documents; see `found`."""
         if error := answer.get("error"):
             raise EngineError(f"refuses (code {error.get('code')}: {error.get('msg', '')})")
         if answer["responseHeader"].get("partialResults", False):
             raise partial("partialResults")
-        return [found(hit, hit["score"]) for hit in answer["response"]["docs"]]
+
+    def reason(self, text: str) -> str:
+        said = _SOLR_REASON.search(text)
+        return str(json.loads(said[1])) if said else text
 
 
 class Qdrant(AskedEngine):

@@ -20,22 +20,17 @@ from lexlip.opensearch.photo_documents import (
     with_captions,
 )
 from lexlip.other_engines.engine_contract import Made
-from lexlip.other_engines.export import fit
 from tests.conftest import write_photos
 
 MADE = Made("tiny@1", "unit", ())
 
 
-def test_every_part_of_a_weight_fits_nine_bits_and_they_add_up(photos: Path) -> None:
-    """So that scores are those of the whole weights: export.fit says what Lucene's FeatureField holds."""
-    weights = np.array([*range(1, 1100), 4097, 100_001, 2**18 - 1])
-    row = Rows.of(csr_matrix(weights))
+def test_weights_come_back(photos: Path) -> None:
+    row = Rows.of(csr_matrix(np.array([0, 3, 2**18 - 1])))
     ((_, document),) = documents(open_source(photos), row, [(0, Facts())], MADE)
-    parts = document["words"]
-    assert all(fit(np.array([part]), 9)[0] == part > 0 for part in parts.values())
-    assert vector(parts, len(weights)) == dict(enumerate(weights.tolist()))
-    again = rows_of([vector(parts, len(weights)), {}], len(weights))
-    assert (again.csr().toarray() == np.stack([weights, 0 * weights])).all()
+    assert vector(document["words"], 3) == {1: 3, 2: 2**18 - 1}
+    again = rows_of([vector(document["words"], 3), {}], 3)
+    assert (again.csr().toarray() == [[0, 3, 2**18 - 1], [0, 0, 0]]).all()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from lexlip.errors import ConfigError, DataError
 from lexlip.opensearch import photo_index
 from lexlip.opensearch.photo_index import PhotoIndex, key_of
+from lexlip.opensearch.photo_queries import A_PHOTO, Scored
 from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.opensearch.server_search import has_photos
 from lexlip.other_engines import ask
@@ -169,7 +170,7 @@ def test_a_photo_that_cannot_be_is_an_error(facts: dict[str, Any]) -> None:
 def test_a_score_that_cannot_be_is_an_error(sort: list[Any]) -> None:
     found = {"timed_out": False, "_shards": {"total": 1, "successful": 1}, "hits": {"hits": [{"sort": sort}]}}
     with telling(found) as index, pytest.raises(DataError, match="does not answer as opensearch does"):
-        index.best([{"match_all": {}}], 1, None)
+        index.best([Scored(A_PHOTO, 1)], 1, None)
 
 
 def test_another_photo_than_was_asked_for_is_an_error() -> None:
@@ -219,7 +220,7 @@ def test_an_answer_of_a_part_is_an_error() -> None:
     shards = {"total": 5, "successful": 3, "failed": 2}
     part = {"timed_out": False, "_shards": shards, "hits": {"hits": []}}
     with telling(part) as index, pytest.raises(DataError, match="2 of 5 shards"):
-        index.ids({"match_all": {}})
+        index.ids(A_PHOTO)
 
 
 def test_an_export_is_told_from_an_index_of_photos() -> None:

@@ -1,7 +1,9 @@
-"""`lexlip index --server` against a real OpenSearch: `make test-servers`."""
+"""`lexlip index --server` against real servers: `make test-servers`."""
 
 import json
 import shutil
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,18 @@ from lexlip.queries.photo_vectors import PhotoVectors
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
-from tests.opensearch.real_index import all_hits, asked, index_of_its_own, versions
+from tests.opensearch.real_index import KINDS, index_of_its_own, versions
+from tests.other_engines.real_servers import asked, dying, load, place
+from tools.servers import PATIENCE, peers, wait
 
 pytestmark = pytest.mark.servers
 
 COUNTS = ("added", "changed", "deleted", "unchanged", "moved", "described", "kept")
 
 
-@pytest.fixture
-def address() -> Iterator[str]:
-    with index_of_its_own() as one:
+@pytest.fixture(params=KINDS)
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    with index_of_its_own(request.param) as one:
         yield one
 
 
@@ -91,9 +95,9 @@ def test_many_that_are_gone_need_prune(lexlip: Run, tmp_path: Path, address: str
         (photos / f"{number}.jpg").unlink()
     said = error(lexlip("index", "photos", "--server", address, code=2))
     assert said.startswith(f"6 of the 12 photos of {address} are gone, as if a disk were not mounted")
-    assert len(all_hits(address)) == 12
+    assert len(versions(address)) == 12
     assert counts(indexed(lexlip, address, "--prune")) == {"deleted": 6, "unchanged": 6}
-    assert len(all_hits(address)) == 6
+    assert len(versions(address)) == 6
 
 
 def test_an_interrupted_run_goes_on(
@@ -114,19 +118,46 @@ def test_an_interrupted_run_goes_on(
         patched.setattr(PhotoVectors, "take_facts", interrupt)
         stopped = lexlip("index", "photos", "--server", address, code=130)
     assert "what was encoded is on the server; run the same command again to go on" in stopped.stderr
-    assert [hit["_source"]["id"] for hit in all_hits(address)] == sorted(encoded)
+    before = versions(address)
+    assert sorted(before) == sorted(encoded)
     done = indexed(lexlip, address)
     assert (done["photos"], done["resumed"]) == (12, 4)
     assert "added" not in done
-    assert all(version == 1 for version in versions(address).values())
+    after = versions(address)
+    assert {id: after[id] for id in before} == before
     assert counts(indexed(lexlip, address)) == {"unchanged": 12}
 
 
-def test_an_empty_index_is_filled(lexlip: Run, photos: Path, address: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_is_made_and_an_empty_one_that_is_there(lexlip: Run, photos: Path, kind: str) -> None:
     """Somebody has made it, or a run that was interrupted before it wrote anything."""
-    asked("PUT", address.rpartition("/")[2])
-    assert indexed(lexlip, address)["photos"] == 6
-    assert counts(indexed(lexlip, address)) == {"unchanged": 6}
+    with index_of_its_own(kind, shards=1) as address:
+        if kind == "opensearch":
+            asked("PUT", address.partition("+")[2])
+        assert indexed(lexlip, address)["photos"] == 6
+        assert counts(indexed(lexlip, address)) == {"unchanged": 6}
+
+
+def test_an_alias_is_written_through(lexlip: Run, photos: Path, address: str) -> None:
+    indexed(lexlip, address)
+    kind, _, url = address.partition("+")
+    above, _, name = url.rpartition("/")
+    if kind == "solr":
+        aliases = f"{above}/admin/collections?action="
+        asked("GET", f"{aliases}CREATEALIAS&name={name}-alias&collections={name}")
+    else:
+        asked("PUT", f"{url}/_alias/{name}-alias")
+    try:
+        done = indexed(lexlip, f"{address}-alias")
+        assert counts(done) == {"unchanged": 6}
+        assert done["megabytes"] > 0
+        hits = json.loads(lexlip("search", "dogs", "--json", "--server", f"{address}-alias").stdout)["hits"]
+        assert (
+            hits == json.loads(lexlip("search", "dogs", "--json", "--server", address).stdout)["hits"] != []
+        )
+    finally:
+        if kind == "solr":  # which deletes no collection that has an alias
+            asked("GET", f"{aliases}DELETEALIAS&name={name}-alias")
 
 
 def test_several_sources_and_photos_in_tars(lexlip: Run, photos: Path, address: str) -> None:
@@ -173,32 +204,27 @@ def test_of_another_model_other_settings_or_other_photos(
     assert versions(address) == held
 
 
-def test_of_an_export(lexlip: Run, photos: Path, address: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_an_export(lexlip: Run, photos: Path, kind: str) -> None:
     """It is refused by `index`, served as ever by `search`, and has no facts."""
-    said = error(lexlip("index", "photos", "--update", "--server", address, code=2))
-    assert said == f"there is no index {address} to update: index once without --update"
-    assert "has no index named" in error(lexlip("search", "a dog", "--server", address, code=2))
-    name = address.rpartition("/")[2]
-    lexlip("index", "photos")
-    lexlip("export", "opensearch", "--name", name, "--output", "out")
-    asked("PUT", name, json.loads(Path("out/index.json").read_text()))
-    lines = Path("out/documents-000000.ndjson").read_text().splitlines()
-    for action, source in zip(lines[::2], lines[1::2], strict=True):
-        asked("PUT", f"{name}/_doc/{json.loads(action)['index']['_id']}?refresh=true", json.loads(source))
-    said = error(lexlip("index", "photos", "--server", address, code=2))
-    assert (
-        said
-        == f"{address} is there and was not made by `lexlip index --server`: give the name of a new index"
-    )
-    here, there = (
-        json.loads(lexlip("search", "two dogs", "--json", *where, "--content-only" * (not where)).stdout)
-        if where
-        else json.loads(lexlip("search", "two dogs", "--json", "--content-only").stdout)
-        for where in ((), ("--server", address))
-    )
-    assert [hit["id"] for hit in there["hits"]] == [hit["id"] for hit in here["hits"]]
-    refused = lexlip("search", "two dogs", "--folder", "a", "--server", address, code=2).stderr
-    assert "--folder needs an index on this machine, or one that `lexlip index --server` has made" in refused
+    with place(kind) as there:
+        address = f"{kind}+{there.url}{'/solr' * (kind == 'solr')}/{there.name}"
+        said = error(lexlip("index", "photos", "--update", "--server", address, code=2))
+        assert said == f"there is no index {address} to update: index once without --update"
+        assert "has no index named" in error(lexlip("search", "a dog", "--server", address, code=2))
+        lexlip("index", "photos")
+        assert load(there.export(Path(".lexlip"), Path("out"))).returncode == 0
+        said = error(lexlip("index", "photos", "--server", address, code=2))
+        made = "was not made by `lexlip index --server`: give the name of a new index"
+        assert said == f"{address} is there and {made}"
+        here, found = (
+            json.loads(lexlip("search", "two dogs", "--json", *where).stdout)["hits"]
+            for where in (("--content-only",), ("--server", address))
+        )
+        assert [hit["id"] for hit in found] == [hit["id"] for hit in here]
+        refused = lexlip("search", "two dogs", "--folder", "a", "--server", address, code=2).stderr
+    made = "one that `lexlip index --server` has made"
+    assert f"--folder needs an index on this machine, or {made}" in refused
 
 
 def test_options_that_are_for_an_index_here(lexlip: Run, photos: Path) -> None:
@@ -213,13 +239,13 @@ def test_options_that_are_for_an_index_here(lexlip: Run, photos: Path) -> None:
         refused = lexlip("index", "photos", *option, "--server", "opensearch+http://127.0.0.1:1/x", code=2)
         assert f"{option[0]} is for an index on this machine: leave it or --server out" in refused.stderr
     said = error(lexlip("index", "photos", "--server", "qdrant+http://h/x", code=2))
-    assert said.startswith("photos are indexed into opensearch, not into qdrant")
+    assert said.startswith("photos are indexed into opensearch or solr, not into qdrant")
 
 
 def test_a_photo_that_the_server_refuses(
     lexlip: Run, photos: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others of its bulk are there, and the next run goes on."""
+    """What is written stays, and the next run goes on; OpenSearch writes the others of its bulk."""
     monkeypatch.setattr(photo_index, "WAITS", ())
     documents = server_indexing.documents
 
@@ -230,7 +256,73 @@ def test_a_photo_that_the_server_refuses(
     with monkeypatch.context() as patched:
         patched.setattr(server_indexing, "documents", broken)
         said = error(lexlip("index", "photos", "--server", address, code=2))
-    assert "OpenSearch refuses a photo (" in said
-    assert len(all_hits(address)) == 5
+    kind = address.partition("+")[0]
+    reasons = {
+        "opensearch": "OpenSearch refuses a photo (",
+        "solr": "Unknown operation for the an atomic update: no)",
+    }
+    assert reasons[kind] in said
+    held = len(versions(address))
+    assert held == 5 if kind == "opensearch" else held < 6
     done = indexed(lexlip, address)
-    assert (done["photos"], done["resumed"]) == (6, 5)
+    assert (done["photos"], done["resumed"]) == (6, held)
+
+
+def whole(address: str) -> None:
+    """Wait until all shards answer: a node that has started opens them one after another."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            versions(address)
+            return
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_a_node_that_dies_while_photos_are_written(
+    lexlip: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, replicas: int
+) -> None:
+    """With replicas the run goes on; without them it ends with a sentence, and the next one completes it."""
+    write_photos(tmp_path / "photos", 48)
+    ids = sorted(file.name for file in (tmp_path / "photos").glob("*.jpg"))
+    monkeypatch.setattr(server_indexing, "AT_ONCE", 4)
+    monkeypatch.setattr("lexlip.queries.photo_vectors.photos_at_a_time", lambda *_: 4)
+    with index_of_its_own(kind, shards=3, replicas=replicas) as address, dying(peers(kind)[-1]) as node:
+        write, held = photo_index.PhotoIndex.write, []
+
+        def killing(self: Any, actions: Any) -> None:
+            write(self, actions)
+            held.extend(key for key, _ in actions)
+            if node.pid() is not None and len(held) > 12:
+                node.end(signal.SIGKILL)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(photo_index.PhotoIndex, "write", killing)
+            if replicas:
+                assert indexed(lexlip, address)["photos"] == 48
+            else:
+                patched.setattr(photo_index, "WAITS", (1,))
+                said = error(lexlip("index", "photos", "--server", address, code=2))
+                assert "http://127.0.0.1:" in said
+        assert node.pid() is None
+        if replicas:
+            assert sorted(versions(address)) == ids
+        node.start()
+        wait(peers(kind))
+        whole(address)
+        done = indexed(lexlip, address)
+        assert done["photos"] == 48
+        if replicas:
+            assert counts(done) == {"unchanged": 48}
+        else:
+            assert 12 <= done["resumed"] < 48
+        assert sorted(versions(address)) == ids
+        lexlip("index", "photos")
+        here, there = (
+            json.loads(lexlip("search", "two dogs in snow", "-k", 48, "--json", *where).stdout)["hits"]
+            for where in ((), ("--server", address))
+        )
+        assert there == here

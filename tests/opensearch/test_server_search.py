@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 
 from lexlip.opensearch import photo_index
+from lexlip.opensearch.opensearch_store import REST, features
+from lexlip.opensearch.photo_index import PhotoIndex
+from lexlip.opensearch.photo_queries import A_PHOTO
 from lexlip.opensearch.server_search import ServerSearch
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo import Photo
 from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
 from tests.cli.conftest import ALL, Run, error
-from tests.opensearch.real_index import all_hits, index_of_its_own, write_library
+from tests.opensearch.real_index import KINDS, index_of_its_own, write_library
 
 pytestmark = pytest.mark.servers
 
@@ -81,9 +84,9 @@ NOTHING = [
 """What no photo meets; the answers say why."""
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    with index_of_its_own() as one:
+@pytest.fixture(scope="module", params=KINDS)
+def address(request: pytest.FixtureRequest) -> Iterator[str]:
+    with index_of_its_own(request.param) as one:
         yield one
 
 
@@ -99,6 +102,7 @@ def both(lexlip: Run, address: str, made: set[str], tmp_path_factory: pytest.Tem
     if not made:
         write_library(there / "photos")
         lexlip("index", there / "photos", "--index", there / "index")
+    if address not in made:
         lexlip("index", there / "photos", "--server", address)
         made.add(address)
     Path(".lexlip").symlink_to(there / "index")
@@ -141,7 +145,9 @@ def test_scores_are_equal_to_the_last_bit(both: Run, address: str) -> None:
     how = (ALL, "-k", 60, "--content-only")
     here, there = found(both, *how), found(both, *how, "--server", address)
     assert [hit["score"] for hit in here["hits"]] == [hit["score"] for hit in there["hits"]]
-    assert any(name.endswith("r") for hit in all_hits(address) for name in hit["_source"]["words"])
+    index = PhotoIndex.at(address)
+    held = index.get(index.ids(A_PHOTO), ["id", "words"])
+    assert any(name.endswith(REST) for one in held for name in features(one["words"]))
 
 
 def test_a_photo_like_another_and_a_picture(both: Run, address: str) -> None:

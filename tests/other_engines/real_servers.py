@@ -27,9 +27,12 @@ def address(kind: str) -> str:
     return first.address
 
 
-def asked(method: str, url: str) -> Any:
-    """What a server answers to a request without a body."""
-    with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=120) as response:
+def asked(method: str, url: str, body: Any = None) -> Any:
+    """What a server answers to a request, whose body is a text, or goes as JSON."""
+    text = body if body is None or isinstance(body, str) else json.dumps(body)
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, text and text.encode(), headers, method=method)
+    with urllib.request.urlopen(request, timeout=120) as response:
         return json.load(response)
 
 

@@ -74,6 +74,23 @@ class PhotoIndex:
         with self.understood():
             return About.of(found["_source"], f"{found['_primary_term']}-{found['_seq_no']}")
 
+    def described(self) -> About:
+        """Do the same; ConfigError: it does not say what it is."""
+        if (about := self.about()) is not None:
+            return about
+        raise ConfigError(
+            f"{self} was not made by `lexlip index --server`, so it says nothing of its photos: it can"
+            " be asked by a sentence alone"
+        )
+
+    def health(self) -> str:
+        """Return what the cluster says of the index: green; yellow, if copies of shards are missing; red."""
+        with self.understood():
+            status = str(self.server.send("GET", f"/_cluster/health/{self.server.index}")["status"])
+            if status not in ("green", "yellow", "red"):
+                raise ValueError(f"its health is {status!r:.20}")
+        return status
+
     def is_empty(self) -> bool:
         """Return whether the index, which is there, holds no document at all."""
         answer = self._ask("GET", "_count")

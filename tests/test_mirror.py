@@ -58,6 +58,7 @@ THEMES = {
             "map",
             "names",
             "photo",
+            "served_server",
             "real",
             "search",
             "select",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-
-if TYPE_CHECKING:
-    from lexlip.server.photo_addresses import PhotoAddresses
 
 _SECONDS = options.Number(min=0, min_open=True)
 NOT_OF_SERVERS = ("index_folder", "watch", "captions", "address", "replicas", "copy")
@@ -147,6 +144,7 @@ def serve(
     """
     from lexlip.retrieval.seal import folders_to_send
     from lexlip.server.access import Access, Limits
+    from lexlip.server.photo_addresses import where_photos_are
     from lexlip.server.running import OnCluster, serve_index, serve_server
 
     if address is None:
@@ -173,21 +171,9 @@ def serve(
     with interruptible("the server has ended"):
         if server is not None:
             model, device = how["model"] or options.DEFAULT_MODEL, how["device"]
-            place = _where(photo_folders)
+            place = where_photos_are(photo_folders)
             serve_server(server, host, port, access, limits, model, device, *place, say=click.echo)
             return
         how["cluster"] = None if address is None else OnCluster(address, replicas, copy)
         how["folders"] = folders_to_send(photo_folders)
         serve_index(Path(index_folder), host, port, access, limits, say=click.echo, **how)
-
-
-def _where(names: tuple[str, ...]) -> tuple[tuple[str, ...], PhotoAddresses | None]:
-    """Return the folders that --photos names, or the addresses."""
-    from lexlip.retrieval.seal import folders_to_send
-    from lexlip.server.photo_addresses import PhotoAddresses
-
-    if not any("://" in name for name in names):
-        return folders_to_send(names), None
-    if len(names) > 1:
-        raise click.UsageError("--photos is an address: give that one alone")
-    return (), PhotoAddresses(names[0])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import quote, urlsplit
 
 from lexlip.errors import ConfigError, DataError
+from lexlip.retrieval.seal import folders_to_send
 from lexlip.words.plain_text import readable
 
 ID = "{id}"
@@ -47,3 +49,12 @@ class PhotoAddresses:
         if not {".", ".."}.isdisjoint(id.split("/")):
             raise DataError(f"the photo {readable(id)!r:.80} has no address: its id leads to another folder")
         return self._template.replace(ID, quote(id, safe="/"))
+
+
+def where_photos_are(names: Sequence[str]) -> tuple[tuple[str, ...], PhotoAddresses | None]:
+    """Return the real paths of the folders that --photos names, or addresses; ConfigError: neither."""
+    if not any("://" in name for name in names):
+        return folders_to_send(names), None
+    if len(names) > 1:
+        raise ConfigError("--photos is an address: give that one alone")
+    return (), PhotoAddresses(names[0])

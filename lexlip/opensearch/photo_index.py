@@ -72,7 +72,8 @@ class PhotoIndex:
                 return None
             raise
         with self.understood():
-            return About.of(found["_source"], f"{found['_primary_term']}-{found['_seq_no']}")
+            version = (found[name] for name in ("_index", "_primary_term", "_seq_no"))  # of an alias, too
+            return About.of(found["_source"], "-".join(map(str, version)))
 
     def described(self) -> About:
         """Do the same; ConfigError: it does not say what it is."""
@@ -86,7 +87,9 @@ class PhotoIndex:
     def health(self) -> str:
         """Return what the cluster says of the index: green; yellow, if copies of shards are missing; red."""
         with self.understood():
-            status = str(self.server.send("GET", f"/_cluster/health/{self.server.index}")["status"])
+            status = str(
+                self.server.send("GET", f"/_cluster/health/{self.server.index}?timeout=1s")["status"]
+            )
             if status not in ("green", "yellow", "red"):
                 raise ValueError(f"its health is {status!r:.20}")
         return status

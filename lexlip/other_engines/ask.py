@@ -52,6 +52,10 @@ class Later(ServerError):
     """A server gives no answer now, and may give one later: it has too much to do, or is not there."""
 
 
+class Unreachable(Later):
+    """There is no connection to a server, or nothing has come by it."""
+
+
 class TooLarge(ServerError):
     """A server takes no request that is as large."""
 
@@ -155,12 +159,12 @@ class Server:
         return KeptConnections(self.url)
 
     def _failed(self, error: OSError | HTTPException) -> ServerError:
-        """Return what to say of a connection that gave no answer: `Later`, but for TLS that is wrong."""
+        """Return what to say of a connection without an answer: `Unreachable`, but for TLS that is wrong."""
         connecting = isinstance(error, URLError)
         cause = error.reason if isinstance(error, URLError) else error
         why = _shorten(str(getattr(cause, "strerror", None) or cause))
         if isinstance(cause, TimeoutError):
-            return Later(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+            return Unreachable(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
         if isinstance(cause, ssl.SSLCertVerificationError):
             return ServerError(
                 f"{self.url} has no certificate that is trusted here ({why}): name its authority's file in"
@@ -172,9 +176,9 @@ class Server:
                 f" {self.engine.name}+http"
             )
         if connecting and not isinstance(cause, ConnectionResetError | BrokenPipeError):
-            return Later(f"{self.url} cannot be reached ({why}): check the address")
+            return Unreachable(f"{self.url} cannot be reached ({why}): check the address")
         other = "https" if self.url.startswith("http:") else "http"
-        return Later(
+        return Unreachable(
             f"{self.url} broke the connection off ({why}): ask again, or write {self.engine.name}+{other}"
             f" if it speaks {other}"
         )
@@ -187,7 +191,7 @@ class Server:
             return ServerError(f"{self.url} sends to another address ({code}): give that one")
         if code in (401, 403) and not self._secrets():
             return Denied(f"{self.url} refuses to answer ({code}): set {KEY}, or {USER} and {PASSWORD}")
-        text = data[:4000].decode("utf-8", "replace")
+        text = _reason(data.decode("utf-8", "replace"))
         said = f"({code}: {self._shown(text)})" if text.strip() else f"({code})"
         names, secret = (KEY, "key") if os.environ.get(KEY) else (f"{USER} and {PASSWORD}", "password")
         if code == 401:
@@ -199,7 +203,10 @@ class Server:
 
     def _not_found(self, data: bytes) -> NoIndex:
         """Return the error for an answer with the status 404: only of a document it says "found"."""
-        missing = NoIndex(f"{self.url} has no index named {self.index} (404): load an export into it first")
+        missing = NoIndex(
+            f"{self.url} has no index named {self.index} (404): make it with `lexlip index --server`,"
+            " or load an export into it first"
+        )
         with suppress(ValueError):
             answer = parse_json(data)
             missing.found = isinstance(answer, dict) and "found" in answer
@@ -230,6 +237,14 @@ class Server:
         if key:
             return self.engine.key_header(key)
         return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def _reason(text: str) -> str:
+    """Return the reason that an error of OpenSearch or Elasticsearch names; else the text."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        error = parse_json(text)["error"]
+        return str(error.get("caused_by", error)["reason"])
+    return text
 
 
 def _shorten(text: str) -> str:

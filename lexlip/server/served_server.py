@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 
 from lexlip.errors import FixableError
 from lexlip.opensearch.server_search import ServerSearch
-from lexlip.other_engines.ask import Denied
+from lexlip.other_engines.ask import NoIndex, Unreachable
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.listing import Listing
@@ -87,15 +87,17 @@ class ServedServer(ServedIndex):
 
     def _see(self) -> Cluster:
         """Ask the cluster how the index is; FixableError: it would not answer a search."""
-        status, documents = None, self._cluster.documents
+        documents, status, why = self._cluster.documents, None, None
         try:
-            with suppress(Denied):  # who may only search
-                status = self._server.health()
             documents = self._server.count()
         except FixableError as error:
-            self._cluster = Cluster(status, str(error), documents)
-            raise
-        self._cluster = Cluster(status, "", documents)
+            why = error
+        if not isinstance(why, Unreachable | NoIndex):  # who answers nothing need not be asked again
+            with suppress(FixableError):  # who may only search is not told
+                status = self._server.health()
+        self._cluster = Cluster(status, "" if why is None else str(why), documents)
+        if why is not None:
+            raise why
         return self._cluster
 
     async def health(self) -> Response:

@@ -203,7 +203,7 @@ def test_an_index_on_a_server(lexlip: Run, model_folder: Path, tmp_path: Path) -
         lexlip("index", photos, "--server", there)
         secret = {"LEXLIP_SERVER_USER": "anna", "LEXLIP_SERVER_PASSWORD": "open sesame"}
         another = started(there)
-        with pytest.raises(AssertionError, match="was made with .*: give the model that made it"), another:
+        with pytest.raises(AssertionError, match="give the model that made it"), another:
             pass
         options = ("--model", str(model_folder), "--photos", str(photos))
         with started(there, *options, **secret) as (process, address):

@@ -59,6 +59,7 @@ THEMES = {
             "map",
             "names",
             "photo",
+            "served_server",
             "real",
             "search",
             "select",

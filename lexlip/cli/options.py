@@ -251,6 +251,12 @@ def refuse(context: click.Context, options: Iterable[str], why: str) -> None:
         raise ConfigError(f"{typed} {why}: leave it out")
 
 
+def refuse_with_server(context: click.Context, options: Iterable[str], needed: str) -> None:
+    """Raise UsageError if the user gave one of these options, which need another index than --server's."""
+    for typed in given_of(context, options):
+        raise click.UsageError(f"{typed} needs {needed}: leave it or --server out")
+
+
 def given_of(context: click.Context, options: Iterable[str]) -> Iterator[str]:
     """Yield those of some options that the user gave, as they are typed."""
     names = {param.name: max(param.opts, key=len) for param in context.command.params}

@@ -17,7 +17,7 @@ from lexlip.retrieval.answer import NOT_ENGLISH
 from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from anserini_bridge.metadata import IndexHeader
     from lexlip.retrieval.answer import Answer
@@ -329,18 +329,12 @@ def _open_index(context: click.Context) -> PhotoSearch:
 
 def _has_photos(context: click.Context, address: str) -> bool:
     """Return whether --server names an index of photos, not an export; refuse what neither has."""
-    _refuse(context, NOT_OF_SERVERS, "an index on this machine")
+    options.refuse_with_server(context, NOT_OF_SERVERS, "an index on this machine")
     if context.params["copy_to"] is not None and not context.params["photo_folders"]:
         raise click.UsageError("--copy-to with --server needs the folder of the photos: give --photos FOLDER")
     from lexlip.opensearch.server_search import has_photos
 
     return has_photos(address)
-
-
-def _refuse(context: click.Context, names: Iterable[str], needed: str) -> None:
-    """Refuse options that need another index than that of --server."""
-    for typed in options.given_of(context, names):
-        raise click.UsageError(f"{typed} needs {needed}: leave it or --server out")
 
 
 def _open_server(context: click.Context) -> PhotoSearch:
@@ -360,7 +354,9 @@ def _ask_export(context: click.Context, address: str) -> None:
     """Search with --server in an export, which knows nothing but words; refuse what needs more."""
     given = context.params
     wanted = [name for name in given if name not in OF_EXPORTS]
-    _refuse(context, wanted, "an index on this machine, or one that `lexlip index --server` has made")
+    options.refuse_with_server(
+        context, wanted, "an index on this machine, or one that `lexlip index --server` has made"
+    )
     from lexlip.other_engines.ask import search_server
     from lexlip.queries.text_queries import TextQueries
 

@@ -11,10 +11,18 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 
 _SECONDS = options.Number(min=0, min_open=True)
+NOT_OF_SERVERS = ("index_folder", "watch", "captions", "address", "replicas", "copy")
+"""What needs an index on this machine."""
 
 
 @click.command()
 @options.index_option
+@click.option(
+    "--server",
+    metavar="ADDRESS",
+    help="Serve an index that `lexlip index --server` has made: opensearch+https://HOST/INDEX. Secrets:"
+    " LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and LEXLIP_SERVER_PASSWORD, in the environment.",
+)
 @click.option("--host", default="127.0.0.1", help="Address to listen at.")
 @click.option("--port", type=options.Integer(0, 65535), default=8642, help="Port; 0 is any free one.")
 @click.option(
@@ -51,7 +59,15 @@ _SECONDS = options.Number(min=0, min_open=True)
 )
 @options.model_option(None, "Model that encodes queries.  [default: the one that made the index]")
 @options.device_option
-@options.photos_option
+@click.option(
+    "--photos",
+    "photo_folders",
+    multiple=True,
+    metavar="FOLDER|ADDRESS",
+    help="Also send photos of the index from this folder, though another user or an older version made the"
+    " index; may be repeated. With --server the folder in which they are, or where they are shown:"
+    " https://photos.example.org/{id}",
+)
 @options.count_option("--max-k", default=1000, help="Most hits of one answer.")
 @options.count_option("--max-query", default=1000, help="Most characters of a query.")
 @click.option(
@@ -106,6 +122,7 @@ _SECONDS = options.Number(min=0, min_open=True)
 def serve(
     context: click.Context,
     index_folder: str,
+    server: str | None,
     host: str,
     port: int,
     token: str | None,
@@ -127,10 +144,15 @@ def serve(
     """
     from lexlip.retrieval.seal import folders_to_send
     from lexlip.server.access import Access, Limits
-    from lexlip.server.running import OnCluster, serve_index
+    from lexlip.server.photo_addresses import where_photos_are
+    from lexlip.server.running import OnCluster, serve_index, serve_server
 
     if address is None:
         options.refuse(context, ["replicas", "copy"], "is for --ray")
+    if server is not None:
+        options.refuse_with_server(context, NOT_OF_SERVERS, "an index on this machine")
+    elif any("://" in name for name in photo_folders):
+        raise click.UsageError("--photos is an address, which is for --server: give a folder")
 
     limits = Limits(
         k=how.pop("max_k"),
@@ -147,6 +169,11 @@ def serve(
     )
     access = Access(host, token or None, allow_host, rate)
     with interruptible("the server has ended"):
+        if server is not None:
+            model, device = how["model"] or options.DEFAULT_MODEL, how["device"]
+            place = where_photos_are(photo_folders)
+            serve_server(server, host, port, access, limits, model, device, *place, say=click.echo)
+            return
         how["cluster"] = None if address is None else OnCluster(address, replicas, copy)
         how["folders"] = folders_to_send(photo_folders)
         serve_index(Path(index_folder), host, port, access, limits, say=click.echo, **how)

@@ -78,7 +78,15 @@ class OpenSearchStore(PhotoStore):
             if error.found:
                 return None
             raise
-        return found["_source"], f"{found['_primary_term']}-{found['_seq_no']}"
+        version = (found[name] for name in ("_index", "_primary_term", "_seq_no"))  # of an alias, too
+        return found["_source"], "-".join(map(str, version))
+
+    def health(self) -> str:
+        path = f"/_cluster/health/{self.server.index}?timeout=1s"
+        status = str(self.server.send("GET", path)["status"])
+        if status not in ("green", "yellow", "red"):
+            raise ValueError(f"its health is {status!r:.20}")
+        return status
 
     def is_empty(self) -> bool:
         return int(self._ask("GET", "_count")["count"]) == 0

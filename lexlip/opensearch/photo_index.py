@@ -74,6 +74,19 @@ class PhotoIndex:
         with self.understood():
             return None if found is None else About.of(*found)
 
+    def described(self) -> About:
+        """Do the same; ConfigError: it does not say what it is."""
+        if (about := self.about()) is not None:
+            return about
+        raise ConfigError(
+            f"{self} was not made by `lexlip index --server`, so it says nothing of its photos: it can"
+            " be asked by a sentence alone"
+        )
+
+    def health(self) -> str:
+        """Return what the cluster says of the index: green; yellow, if copies of shards are missing; red."""
+        return self._ask(self.store.health)
+
     def is_empty(self) -> bool:
         """Return whether the index, which is there, holds no document at all."""
         return self._ask(self.store.is_empty)

@@ -39,6 +39,10 @@ class PhotoStore(ABC):
         """
 
     @abstractmethod
+    def health(self) -> str:
+        """Return "green"; "yellow", if copies of shards are missing; or "red", if shards are."""
+
+    @abstractmethod
     def is_empty(self) -> bool:
         """Return whether it holds no document at all."""
 

@@ -55,6 +55,9 @@ def has_photos(address: str) -> bool:
 class ServerSearch(PhotoSearch):
     """An open index on a server; it has no albums, which are files beside an index in a folder.
 
+    Attributes:
+        server: the index.
+
     Args:
         address: as in `lexlip search --server`.
         folders: in which the photos are that are read.
@@ -64,7 +67,8 @@ class ServerSearch(PhotoSearch):
     state_kind = ServerState
 
     def __init__(self, address: str, *how: Any, folders: Sequence[str] = (), keep_states: int = 0) -> None:
-        self._open(ServerStage(PhotoIndex.at(address), *how, folders=folders), None, keep_states)
+        self.server = PhotoIndex.at(address)
+        self._open(ServerStage(self.server, *how, folders=folders), None, keep_states)
 
     @property
     def albums(self) -> Albums:

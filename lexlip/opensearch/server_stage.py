@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.sparse_rows import Rows
-from lexlip.errors import ConfigError
 from lexlip.opensearch.photo_documents import About
 from lexlip.opensearch.photo_index import PhotoIndex, key_of
 from lexlip.opensearch.photo_queries import Condition, Holds, Keyed, Scored, all_of, any_of
@@ -24,6 +24,7 @@ from lexlip.queries.query_language import nearest_words
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, suggest
 
+_COUNTED = 500  # words of one question in how many photos they are: the server looks at each photo for each
 _NEAR = 50  # words of the vocabulary that are spelled like one, before it is known which of them photos have
 
 
@@ -73,15 +74,26 @@ class ServerSearcher:
         allowed: Allowed | None = None,
     ) -> tuple[list[list[str]], list[NDArray[np.int64]]]:
         """Return the ids and scores of the k best photos for each query, whole weights [n, V]."""
-        ids, scores = [], []
-        for number in range(queries.shape[0]):
+
+        def best(number: int) -> list[tuple[str, float]]:
             columns, weights = queries.row(number)
             pairs = zip(columns.tolist(), weights.tolist(), strict=True)
             query = [Scored(Holds(column), weight) for column, weight in pairs]
-            found = self.index.best(query, k, None if allowed is None else allowed.condition)
-            ids.append([id for id, _ in found])
-            scores.append(np.array([score for _, score in found], np.int64))
-        return ids, scores
+            return self.index.best(query, k, None if allowed is None else allowed.condition)
+
+        if queries.shape[0] == 1:
+            found = [best(0)]
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(best, range(queries.shape[0])))
+        ids = [[id for id, _ in one] for one in found]
+        return ids, [np.array([score for _, score in one], np.int64) for one in found]
+
+    def frequencies(self) -> NDArray[np.int64]:
+        """Return in how many photos each word is, [V]."""
+        words = range(len(self.vocabulary))
+        parts = (words[start : start + _COUNTED] for start in words[::_COUNTED])
+        return np.array([count for part in parts for count in self.index.counts(list(map(Holds, part)))])
 
     def vectors(self, ids: Sequence[str]) -> Rows:
         """Return the whole weights of photos, [n, V]; UnknownId: the index does not hold one."""
@@ -136,13 +148,7 @@ class ServerStage(ImpactStage):
 
     def __init__(self, server: PhotoIndex, *how: Any, folders: Sequence[str] = ()) -> None:
         self.server, self._folders = server, folders
-        about = server.about()
-        if about is None:
-            raise ConfigError(
-                f"{server} was not made by `lexlip index --server`, so it says nothing of its photos: it can"
-                " be asked by a sentence alone"
-            )
-        self._about = about
+        self._about = server.described()
         super().__init__(Path(server.server.index), *how)
 
     def _read_metadata(self) -> IndexMetadata:

@@ -44,6 +44,7 @@ _ENGINE = Solr()
 _ALL = ("id", "model", "scheme", FIELD, "facts")  # what a document needs: the rest is made of these
 _WORDS = ("folders", "said", "spelled")
 _WHOLE = {"shards.tolerant": False, "omitHeader": False}  # an error, where a shard does not answer
+_HEALTH = {"GREEN": "green", "YELLOW": "yellow", "ORANGE": "yellow", "RED": "red"}
 _FIELDS = """
     <field name="taken" type="string" indexed="true" stored="false" docValues="true"/>
     <field name="place" type="place" indexed="true" stored="false"/>
@@ -77,6 +78,13 @@ class SolrStore(PhotoStore):
         if found is None:
             return None
         return {"about": parse_json(found["about"])}, str(found["_version_"])
+
+    def health(self) -> str:
+        told = self._admin(f"collections?action=CLUSTERSTATUS&collection={self.server.index}", to="search")
+        found = {str(one["health"]) for one in told["cluster"]["collections"].values()}
+        if not found <= _HEALTH.keys():
+            raise ValueError(f"its health is {', '.join(sorted(found))!r:.20}")
+        return max((_HEALTH[one] for one in found), key=("green", "yellow", "red").index)
 
     def is_empty(self) -> bool:
         self.refresh()  # of what others have written

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from anserini_bridge.given_files import parse_json
 from lexlip.errors import ConfigError, DataError
 from lexlip.other_engines.engine_contract import ENGINES, NAME, AskedEngine, EngineError, Found, other_engine
+from lexlip.other_engines.kept_connections import KeptConnections
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
@@ -33,17 +33,29 @@ KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
 
 
-class NoIndex(DataError):
+class ServerError(DataError):
+    """A server gives no answer that can be used."""
+
+
+class Denied(ConfigError):
+    """A server refuses a secret, or to answer without one."""
+
+
+class NoIndex(ServerError):
     """A server has no index of this name; or, if `found`, no such document in it."""
 
     found = False
 
 
-class Later(DataError):
+class Later(ServerError):
     """A server gives no answer now, and may give one later: it has too much to do, or is not there."""
 
 
-class TooLarge(DataError):
+class Unreachable(Later):
+    """There is no connection to a server, or nothing has come by it."""
+
+
+class TooLarge(ServerError):
     """A server takes no request that is as large."""
 
 
@@ -105,14 +117,14 @@ class Server:
 
     @contextmanager
     def understood(self, check: str) -> Iterator[None]:
-        """Raise DataError, which says what to check, if a `with` block does not find what it needs."""
+        """Raise ServerError, which says what to check, if a `with` block does not find what it needs."""
         try:
             yield
         except EngineError as error:
-            raise DataError(f"{self.url}: {type(self.engine).__name__} {self._shown(str(error))}") from None
+            raise ServerError(f"{self.url}: {type(self.engine).__name__} {self._shown(str(error))}") from None
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
-            raise DataError(
+            raise ServerError(
                 f"{self.url} does not answer as {self.engine.name} does ({self._shown(why)}):"
                 f" check the address, and that {check}"
             ) from None
@@ -126,83 +138,79 @@ class Server:
 
         Raises:
             ValueError: the answer is not JSON.
-            ConfigError: the server refuses the secret.
-            NoIndex, Later, TooLarge, DataError: it refuses the request, or is not reached.
+            Denied: the server refuses the secret.
+            NoIndex, Later, TooLarge, ServerError: it refuses the request, or is not reached.
         """
         return parse_json(self._send(method, path, body, to))
 
     def _send(self, method: str, path: str, body: bytes | None, to: str) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json", **self._secrets()}
-        request = Request(self.url + path, body, headers, method=method)
         try:
-            with self._opener.open(request, timeout=TIMEOUT) as response:
-                data: bytes = response.read(LARGEST_ANSWER + 1)
-        except HTTPError as error:
-            with error:
-                raise self._refused(error, to) from None
+            status, data = self._connections.ask(method, path, body, headers, TIMEOUT, LARGEST_ANSWER + 1)
         except (OSError, HTTPException) as error:
             raise self._failed(error) from None
+        if not 200 <= status < 300:
+            raise self._refused(status, data, to)
         if len(data) > LARGEST_ANSWER:
-            raise DataError(f"{self.url} answers with more than {LARGEST_ANSWER:,} bytes: ask for fewer hits")
+            too_long = f"{self.url} answers with more than {LARGEST_ANSWER:,} bytes"
+            raise ServerError(f"{too_long}: ask for fewer hits")
         return data
 
     @cached_property
-    def _opener(self) -> OpenerDirector:
-        """Kept, as reading the authorities for https takes longer than many requests."""
-        return build_opener(ProxyHandler({}), _NoRedirect)
+    def _connections(self) -> KeptConnections:
+        return KeptConnections(self.url)
 
-    def _failed(self, error: OSError | HTTPException) -> DataError:
-        """Return what to say of a connection that gave no answer: `Later`, but for TLS that is wrong."""
+    def _failed(self, error: OSError | HTTPException) -> ServerError:
+        """Return what to say of a connection without an answer: `Unreachable`, but for TLS that is wrong."""
         connecting = isinstance(error, URLError)
         cause = error.reason if isinstance(error, URLError) else error
         why = _shorten(str(getattr(cause, "strerror", None) or cause))
         if isinstance(cause, TimeoutError):
-            return Later(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+            return Unreachable(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return DataError(
+            return ServerError(
                 f"{self.url} has no certificate that is trusted here ({why}): name its authority's file in"
                 " SSL_CERT_FILE"
             )
         if connecting and isinstance(cause, ssl.SSLError):
-            return DataError(
+            return ServerError(
                 f"{self.url} does not speak https ({why}): if it speaks plain http, write"
                 f" {self.engine.name}+http"
             )
         if connecting and not isinstance(cause, ConnectionResetError | BrokenPipeError):
-            return Later(f"{self.url} cannot be reached ({why}): check the address")
+            return Unreachable(f"{self.url} cannot be reached ({why}): check the address")
         other = "https" if self.url.startswith("http:") else "http"
-        return Later(
+        return Unreachable(
             f"{self.url} broke the connection off ({why}): ask again, or write {self.engine.name}+{other}"
             f" if it speaks {other}"
         )
 
-    def _refused(self, error: HTTPError, to: str) -> DataError | ConfigError:
+    def _refused(self, code: int, data: bytes, to: str) -> ServerError | Denied:
         """Return what to say of an answer whose status is an error."""
-        code = error.code
         if code == 404:
-            return self._not_found(error)
-        if 300 <= code < 400:
-            return DataError(f"{self.url} sends to another address ({code}): give that one")
+            return self._not_found(data)
+        if 300 <= code < 400:  # a secret goes to no other host than the one it is for
+            return ServerError(f"{self.url} sends to another address ({code}): give that one")
         if code in (401, 403) and not self._secrets():
-            return ConfigError(f"{self.url} refuses to answer ({code}): set {KEY}, or {USER} and {PASSWORD}")
-        try:
-            text = error.read(4000).decode("utf-8", "replace")
-        except (OSError, HTTPException):
-            text = ""
-        said = f"({code}: {self._shown(self.engine.reason(text))})" if text.strip() else f"({code})"
+            return Denied(f"{self.url} refuses to answer ({code}): set {KEY}, or {USER} and {PASSWORD}")
+        text = self.engine.reason(data.decode("utf-8", "replace"))
+        said = f"({code}: {self._shown(text)})" if text.strip() else f"({code})"
         names, secret = (KEY, "key") if os.environ.get(KEY) else (f"{USER} and {PASSWORD}", "password")
         if code == 401:
-            return ConfigError(f"{self.url} refuses this {secret} {said}: check {names}")
+            return Denied(f"{self.url} refuses this {secret} {said}: check {names}")
         if code == 403:
-            return ConfigError(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
-        kind = {413: TooLarge, **dict.fromkeys(self.engine.may_pass, Later)}.get(code, DataError)
+            return Denied(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
+        kind = {413: TooLarge, **dict.fromkeys(self.engine.may_pass, Later)}.get(code, ServerError)
         return kind(f"{self.url} answers with an error {said}")
 
-    def _not_found(self, error: HTTPError) -> NoIndex:
+    def _not_found(self, data: bytes) -> NoIndex:
         """Return the error for an answer with the status 404: only of a document it says "found"."""
-        missing = NoIndex(f"{self.url} has no index named {self.index} (404): load an export into it first")
-        with suppress(OSError, HTTPException, ValueError):
-            answer = parse_json(error.read(4000))
+        missing = NoIndex(
+            f"{self.url} has no index named {self.index} (404): make it with `lexlip index --server`,"
+            " or load an export into it first"
+        )
+        with suppress(ValueError):
+            answer = parse_json(data)
             missing.found = isinstance(answer, dict) and "found" in answer
         return missing
 
@@ -231,13 +239,6 @@ class Server:
         if key:
             return self.engine.key_header(key)
         return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """A secret goes to no other host than the one it is for."""
-
-    def redirect_request(self, *arguments: Any) -> None:
-        return None
 
 
 def _shorten(text: str) -> str:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
+from anserini_bridge.given_files import parse_json
 from lexlip.other_engines.engine_contract import (
     FIELD,
     AskedEngine,
@@ -167,6 +169,12 @@ class _LuceneServer(AskedEngine):
     def _search(self, query: dict[str, Any], k: int, target: str) -> Request:
         body = {"size": k, "track_total_hits": False, "_source": ["id", "model", "scheme"], "query": query}
         return Request(f"/{target}/_search", body)
+
+    def reason(self, text: str) -> str:
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            error = parse_json(text)["error"]
+            return str(error.get("caused_by", error)["reason"])
+        return text
 
     def found(self, answer: Any) -> list[Found]:
         return [found(hit["_source"], hit["_score"]) for hit in self.hits(answer)]

@@ -34,8 +34,13 @@ PAGE = Path(__file__).parent / "page"
 _ABOUT = "Searches photos by words. Errors are problem documents (RFC 9457)."
 
 
-def make_application(served: ServedIndex, access: Access, watch: bool = False) -> FastAPI:
-    """Return the application that serves an index; it closes the index when it ends."""
+def make_application(
+    served: ServedIndex, access: Access, watch: bool = False, pictures_from: str = ""
+) -> FastAPI:
+    """Return the application that serves an index; it closes the index when it ends.
+
+    The page shows pictures of one more origin, `pictures_from`.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -56,7 +61,7 @@ def make_application(served: ServedIndex, access: Access, watch: bool = False) -
         lifespan=lifespan,
         separate_input_output_schemas=False,
     )
-    app.add_middleware(Guard, access=access)
+    app.add_middleware(Guard, access=access, pictures_from=pictures_from)
     for error in (HTTPException, RequestValidationError):
         app.add_exception_handler(error, _pass_on)
     for calls in (search_calls(served), photo_calls(served), selection_calls(served), index_calls(served)):
@@ -127,21 +132,25 @@ def _add_pages(app: FastAPI) -> None:
 
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' blob: data:; object-src 'none';"
-    " base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",  # with none a browser would not say from which page a form comes
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+_POLICY = (
+    "default-src 'self'; img-src {}; object-src 'none'; base-uri 'none'; form-action 'self';"
+    " frame-ancestors 'none'"
+)
 OPEN = "/api/health"  # needs no token: it says nothing about the photos
 
 
 class Guard:
     """Middleware: lets in who may ask, adds the headers of safety, turns errors into problem documents."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, pictures_from: str = "") -> None:
         self.app, self.access = app, access
+        pictures = f"'self' blob: data: {pictures_from}".strip()
+        self.headers = {"Content-Security-Policy": _POLICY.format(pictures), **HEADERS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -155,7 +164,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self.headers.items():
                     headers.setdefault(name, value)
             await send(message)
 

@@ -148,7 +148,7 @@ class AlbumChange(_Strict):
 
 
 class HitBody(BaseModel):
-    """A photo that was found."""
+    """A photo that was found; with its `captions` where the server shows no photos."""
 
     rank: int
     id: str
@@ -243,7 +243,7 @@ class ExplainBody(BaseModel):
 
 
 class ListedBody(BaseModel):
-    """A photo of a listing."""
+    """A photo of a listing; with its `captions` where the server shows no photos."""
 
     key: str
     id: str
@@ -364,6 +364,15 @@ class UpdateBody(BaseModel):
     message: str
 
 
+class ClusterBody(BaseModel):
+    """What the cluster says in which an index lives."""
+
+    status: Literal["green", "yellow", "red"] | None = Field(
+        description="Of the index: yellow lacks copies of shards, red shards; null is not known."
+    )
+    message: str = Field(description='Why searches are not answered now; "" if they are.')
+
+
 class StatusBody(BaseModel):
     """The index that is served."""
 
@@ -375,12 +384,19 @@ class StatusBody(BaseModel):
     words: bool = Field(description="Whether queries and photos are words here.")
     update: UpdateBody
     limits: dict[str, Any]
+    photos: Literal["files", "addresses", "none"] = Field(
+        description="Whether photos are sent, are shown by another server, or neither."
+    )
+    cluster: ClusterBody | None = Field(description="Of an index on a server (`lexlip serve --server`).")
 
 
 class HealthBody(BaseModel):
     """The server answers."""
 
     status: Literal["ok"]
+    cluster: str | None = Field(
+        None, description="Of an index on a server: green, yellow or red, or null if it may not be asked."
+    )
 
 
 class ProblemBody(BaseModel):

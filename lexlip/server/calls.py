@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 
 from lexlip.server.bodies import (
     AlbumChange,
@@ -66,6 +66,9 @@ def _sends(kind: str, what: str, again: bool = True) -> dict[int | str, dict[str
     return {**sent, 304: {"description": "As before"}} if again else sent
 
 
+_ELSEWHERE: dict[int | str, dict[str, Any]] = {
+    307: {"description": "Where it is shown: `lexlip serve --server … --photos ADDRESS`"}
+}
 _BYTES = {"type": "string", "format": "binary"}
 
 
@@ -159,7 +162,7 @@ def photo_calls(served: ServedIndex) -> APIRouter:
     async def photo(key: Key) -> Response:
         return await served.reply(served.photo, key)
 
-    thumbnails = _sends("image/webp", "The thumbnail")
+    thumbnails = _sends("image/webp", "The thumbnail") | _ELSEWHERE
 
     @calls.get("/thumbnail", summary="A small copy", response_class=Response, responses=thumbnails)
     async def thumbnail(
@@ -168,7 +171,7 @@ def photo_calls(served: ServedIndex) -> APIRouter:
         sent = await served.seeing.run(served.thumbnail, key, int(width), _known(request))
         return _answer(sent, _kept(v, sent.version, FOREVER))
 
-    files = _sends("image/*", "The file's bytes")
+    files = _sends("image/*", "The file's bytes") | _ELSEWHERE
 
     @calls.get("/original", summary="The photo's file", response_class=Response, responses=files)
     async def original(request: Request, key: Key) -> Response:
@@ -265,7 +268,7 @@ def index_calls(served: ServedIndex) -> APIRouter:
 
     @calls.get("/health", summary="Whether a search would be answered", responses=_answers(HealthBody))
     async def health() -> Response:
-        return JSONResponse({"status": "ok"})
+        return await served.health()
 
     return calls
 
@@ -281,6 +284,8 @@ def _kept(v: str, version: str, how: str) -> str:
 
 
 def _answer(sent: Sent, kept: str) -> Response:
+    if sent.address:
+        return RedirectResponse(sent.address, 307, {"Cache-Control": A_WHILE})
     headers = {"ETag": f'"{sent.tag}"', "Cache-Control": kept}
     if sent.data is None:
         return Response(status_code=304, headers=headers)

@@ -37,18 +37,21 @@ class Follower:
     """Runs one update at a time; whoever asks meanwhile gets another one afterwards.
 
     Args:
+        look: returns what names the newest state of the index; None: nobody can tell now.
         update: updates the index, in another process; takes whether photos may vanish, and what reports how
             many are done, of how many. Returns how it ended.
         refresh: moves the search to the newest state of the index.
+        every: seconds between looks.
     """
 
     def __init__(
         self,
-        index: Path,
+        look: Callable[[], Awaitable[object]],
         update: Callable[[bool, Callable[[tuple[int, int]], None]], Awaitable[str]],
         refresh: Callable[[], Awaitable[None]],
+        every: float = LOOK,
     ) -> None:
-        self.index, self._update, self._refresh = index, update, refresh
+        self._look, self._update, self._refresh, self._every = look, update, refresh, every
         self.status = UpdateStatus()
         self._stop = threading.Event()
         self._again: bool | None = None
@@ -64,7 +67,7 @@ class Follower:
 
     def follow(self) -> None:
         """Begin to look for commits of other processes."""
-        self._begin(self._look())
+        self._begin(self._follow())
 
     def watch(self, places: Callable[[], Iterable[Path]], ignored: Callable[[Path], bool]) -> None:
         """Begin to watch places, asked for again after each failure, and to update when they change.
@@ -112,14 +115,16 @@ class Follower:
         if self.status.running:
             self.status = replace(self.status, done=done, total=total)
 
-    async def _look(self) -> None:
-        seen, late = self._signature(), False
+    async def _follow(self) -> None:
+        seen, late = None, False
+        with contextlib.suppress(FixableError):
+            seen = await self._look()
         while True:
-            await asyncio.sleep(LOOK)
-            now = self._signature()
-            if now == seen or now is None:
-                continue
+            await asyncio.sleep(self._every)
             try:
+                now = await self._look()
+                if now is None or (now == seen and not late):
+                    continue
                 await self._refresh()
                 seen = now
                 if late:
@@ -128,13 +133,6 @@ class Follower:
             except FixableError as error:  # the next look tries again
                 late = True
                 self._say(f"the newest state of the index is not shown yet: {error}")
-
-    def _signature(self) -> tuple[int, int] | None:
-        try:
-            status = (self.index / METADATA_FILE).stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_mtime_ns
 
     def _watch(
         self,
@@ -175,6 +173,15 @@ class Follower:
 
     def _say(self, message: str) -> None:
         self.status = replace(self.status, message=message)
+
+
+def commit_of(index: Path) -> tuple[int, int] | None:
+    """Return what names the newest commit of an index in a folder; None: there is none now."""
+    try:
+        status = (index / METADATA_FILE).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _identities(places: Iterable[Path]) -> list[tuple[int, int]]:

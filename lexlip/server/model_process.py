@@ -214,6 +214,8 @@ def _sendable(error: Exception) -> Exception:
 
 # ---- the tasks ----
 
+_SEEING = ("load", "encode", "places", "heat")  # what needs the image model alone
+
 
 def make_tasks(index: str, model: str | None, device: str, pixels: int) -> dict[str, Callable[..., Any]]:
     """Return the tasks of an index by their names; nothing is loaded yet.
@@ -221,7 +223,13 @@ def make_tasks(index: str, model: str | None, device: str, pixels: int) -> dict[
     A picture that somebody sends has at most so many pixels.
     """
     tasks = ModelTasks(Path(index), model, device, pixels)
-    return {name: getattr(tasks, name) for name in ("load", "encode", "places", "heat", "update")}
+    return {name: getattr(tasks, name) for name in (*_SEEING, "update")}
+
+
+def make_server_tasks(address: str, model: str, device: str, pixels: int) -> dict[str, Callable[..., Any]]:
+    """Do the same for an index on a server, which is not updated; see `make_tasks`."""
+    tasks = ServerTasks(address, model, device, pixels)
+    return {name: getattr(tasks, name) for name in _SEEING}
 
 
 class ModelTasks:
@@ -234,21 +242,24 @@ class ModelTasks:
 
     def _encoder(self) -> Any:
         """Return the model that made the index, which may be another one after it was made anew."""
-        from anserini_bridge import read_header
-
-        header = read_header(self.index)
+        header = self._header()
         with self._lock:
             if self._loaded is None or self._loaded[0] != header.encoder:
-                from lexlip.search.engines.shard import read_index_of_words
-                from lexlip.search.stages.index_model import load_dense_encoder, load_encoder
-
-                if header.kind == "dense":
-                    encoder: Any = load_dense_encoder(self.index, header, self.model, self.device)
-                else:
-                    metadata = read_index_of_words(self.index)
-                    encoder = load_encoder(self.index, metadata, self.model, self.device)
-                self._loaded = header.encoder, encoder
+                self._loaded = header.encoder, self._load(header)
             return self._loaded[1]
+
+    def _header(self) -> Any:
+        from anserini_bridge import read_header
+
+        return read_header(self.index)
+
+    def _load(self, header: Any) -> Any:
+        from lexlip.search.engines.shard import read_index_of_words
+        from lexlip.search.stages.index_model import load_dense_encoder, load_encoder
+
+        if header.kind == "dense":
+            return load_dense_encoder(self.index, header, self.model, self.device)
+        return load_encoder(self.index, read_index_of_words(self.index), self.model, self.device)
 
     def load(self, progress: Progress) -> None:
         """Load the model, which takes a few seconds."""
@@ -301,6 +312,24 @@ class ModelTasks:
 
         photo = decode(data, SIDE)
         return photo, places(self._encoder(), photo, words)
+
+
+class ServerTasks(ModelTasks):
+    """See `make_server_tasks`."""
+
+    def __init__(self, address: str, model: str, device: str, pixels: int) -> None:
+        from lexlip.opensearch.photo_index import PhotoIndex
+
+        self._server = PhotoIndex.at(address)
+        super().__init__(Path(self._server.server.index), model, device, pixels)
+
+    def _header(self) -> Any:
+        return self._server.described().metadata
+
+    def _load(self, header: Any) -> Any:
+        from lexlip.search.stages.index_model import load_encoder
+
+        return load_encoder(self.index, header, self.model, self.device)
 
 
 def check_pixels(data: bytes, most: int) -> None:

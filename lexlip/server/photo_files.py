@@ -59,6 +59,7 @@ class Sent(NamedTuple):
     data: bytes | None  # None: the browser has them
     kind: str = ""  # their media type
     headers: Mapping[str, str] = MappingProxyType({})  # further ones
+    address: str = ""  # where another server shows it, in place of all of these
 
 
 def file_kind(path: str, data: bytes) -> tuple[str, dict[str, str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from anserini_bridge.errors import BadVectors, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
 from lexlip.errors import FixableError, LexLIPError
+from lexlip.other_engines.ask import Denied, Later, ServerError
 from lexlip.search.cursors import StaleCursor
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ _STATUS = {
     UnreadableImage: 422,
     IndexLocked: 409,
     BadVectors: 400,
+    Later: 503,
+    ServerError: 502,
+    Denied: 502,
     LexLIPError: 400,
     FixableError: 503,
 }

@@ -18,9 +18,12 @@ from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.seal import why_not_sent
 from lexlip.search.engines.shard import read_sharded
 from lexlip.server.access import STATES, SUGGESTED, Access, Limits
+from lexlip.sparse import SENTENCE_TOPK
 
 if TYPE_CHECKING:
+    from lexlip.opensearch.server_search import ServerSearch
     from lexlip.search.photo_search import PhotoSearch
+    from lexlip.server.photo_addresses import PhotoAddresses
     from lexlip.server.served_index import ServedIndex
 
 
@@ -74,6 +77,33 @@ def serve_index(
         _run(served, access, watch, host, listening, say)
 
 
+def serve_server(
+    address: str,
+    host: str,
+    port: int,
+    access: Access,
+    limits: Limits,
+    model: str,
+    device: str = "auto",
+    folders: Sequence[str] = (),
+    addresses: PhotoAddresses | None = None,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Do the same for an index on a server.
+
+    Args:
+        address: as in `lexlip search --server`.
+        model: name or folder of the one that made the index.
+        folders: in which the photos are.
+        addresses: where another server shows them.
+    """
+    with listen(host, port) as listening, open_server_search(address, model, device, folders) as search:
+        from lexlip.server.served_server import ServedServer
+
+        served = ServedServer(search, model, device, limits, folders, addresses)
+        _run(served, access, False, host, listening, say, "" if addresses is None else addresses.origin)
+
+
 def _run(
     served: ServedIndex,
     access: Access,
@@ -81,13 +111,14 @@ def _run(
     host: str,
     listening: socket.socket,
     say: Callable[[str], None],
+    pictures_from: str = "",
 ) -> None:
     """Serve an open index."""
     from lexlip.server.application import make_application
     from lexlip.server.connections import make_server
 
     photos = served.status()["documents"]
-    server = make_server(make_application(served, access, watch))
+    server = make_server(make_application(served, access, watch, pictures_from))
 
     def end(*_: object) -> None:  # before uvicorn listens to signals; and after, when it sends this one again
         server.should_exit = True
@@ -122,6 +153,21 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
     if needs_java(index, read_header(index)) or captions:
         start_jvm(SMALL_GARBAGE)
     search = PhotoSearch(index, model, device=device, keep_states=STATES, captions=captions)
+    search.text("a photo", 50, suggest=SUGGESTED)
+    return search
+
+
+def open_server_search(address: str, model: str, device: str, folders: Sequence[str]) -> ServerSearch:
+    """Open an index on a server, and search once; its older states are gone, and so are their cursors."""
+    from lexlip.opensearch.server_search import ServerSearch
+    from lexlip.other_engines.ask import NoIndex
+
+    try:
+        search = ServerSearch(address, model, "network", SENTENCE_TOPK, device, folders=folders)
+    except NoIndex:
+        raise ConfigError(
+            f"there is no index {address}: make it with `lexlip index SOURCE --server {address}`"
+        ) from None
     search.text("a photo", 50, suggest=SUGGESTED)
     return search
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from fastapi import Response
+from fastapi.responses import JSONResponse
 
 from anserini_bridge import read_header
 from lexlip.data import UnreadableImage
@@ -32,7 +33,7 @@ from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import STATES, SUGGESTED, Limits
 from lexlip.server.downloads import sheet_of, zip_photos
-from lexlip.server.follower import Follower, is_ignored, watched_places
+from lexlip.server.follower import LOOK, Follower, commit_of, is_ignored, watched_places
 from lexlip.server.known_words import KnownWords
 from lexlip.server.model_process import ModelProcess, make_tasks
 from lexlip.server.photo_files import FOLDER, Sent, Thumbnails, file_kind, name_of, not_sent, read_photo
@@ -40,6 +41,9 @@ from lexlip.server.problems import Problem, busy
 from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
+    from lexlip.retrieval.answer import Answer
+    from lexlip.retrieval.first_stage import FirstStage
+    from lexlip.search.listing import Listing
     from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page, Paged
 
 LOADING = 300.0  # seconds that the process with the image model has to start
@@ -87,12 +91,15 @@ class Threads:
 
 
 class ServedIndex:
-    """An index with the threads, the process and the thumbnails that answer for it.
+    """An index in a folder with the threads, the process and the thumbnails that answer for it.
 
     Args:
         index, model, device: see `PhotoSearch`, of which `search` may be one that is open.
         folders: whose photos are sent also if this user has not made the index, see `folders_to_send`.
     """
+
+    every = LOOK  # seconds between looks for a newer state
+    at_once = 2 * cores()  # searches
 
     def __init__(
         self,
@@ -103,16 +110,30 @@ class ServedIndex:
         search: PhotoSearch | None = None,
         folders: Sequence[str] = (),
     ) -> None:
-        self.index, self.limits, self.folders = index, limits or Limits(), folders
-        self.search = search or PhotoSearch(index, model, device=device, keep_states=STATES)
-        self.model = ModelProcess(
-            make_tasks, (str(index.absolute()), model, device, self.limits.upload_pixels), self.limits.idle
+        limits = limits or Limits()
+        search = search or PhotoSearch(index, model, device=device, keep_states=STATES)
+        process = ModelProcess(
+            make_tasks, (str(index.absolute()), model, device, limits.upload_pixels), limits.idle
         )
-        self.thumbnails = Thumbnails(index / FOLDER, self.limits.thumbnail_bytes)
-        self.known = KnownWords(self.search)
-        self.follower = Follower(index, self._update, self._refresh)
-        self._searching = Threads("searches", 2 * cores(), self.limits.requests)
-        self.seeing = Threads("pictures", cores(), 4 * self.limits.requests)
+        self.index = index
+        self._open(str(index), search, process, index / FOLDER, limits, folders)
+
+    def _open(
+        self,
+        name: str,
+        search: PhotoSearch,
+        process: ModelProcess,
+        thumbnails: Path,
+        limits: Limits,
+        folders: Sequence[str],
+    ) -> None:
+        self.name, self.limits, self.folders = name, limits, folders
+        self.search, self.model = search, process
+        self.thumbnails = Thumbnails(thumbnails, limits.thumbnail_bytes)
+        self.known = KnownWords(search)
+        self.follower = Follower(self._look, self._update, self._refresh, self.every)
+        self._searching = Threads("searches", self.at_once, limits.requests)
+        self.seeing = Threads("pictures", cores(), 4 * limits.requests)
         self.sending = Threads("downloads", 2, DOWNLOADS)
         self.waiting = Threads("the image model", 4, 16)
         self._updating = Threads("updates", 1, 2)
@@ -143,6 +164,9 @@ class ServedIndex:
                 lambda path: is_ignored(path, self.index.resolve()),
             )
 
+    async def _look(self) -> object:
+        return commit_of(self.index)
+
     async def _update(self, prune: bool, progress: Callable[[tuple[int, int]], None]) -> str:
         self._check_updatable()
         message: str = await self._updating.run(self.model.call, "update", prune, progress=progress)
@@ -165,12 +189,16 @@ class ServedIndex:
                 how = f"lexlip index SOURCE --index {self.index}"
                 raise Problem(409, f"this user has not made the index: update it by hand, with SOURCE: {how}")
 
+    async def health(self) -> Response:
+        """Answer once a search would be answered."""
+        return JSONResponse({"status": "ok"})
+
     def status(self) -> dict[str, Any]:
         """Return what `StatusBody` has."""
         with self.search.now() as (stage, _):
             metadata, state = stage.metadata, stage.state
         return {
-            "index": str(self.index),
+            "index": self.name,
             "documents": metadata.documents,
             "kind": metadata.kind,
             "model": metadata.encoder,
@@ -178,6 +206,8 @@ class ServedIndex:
             "words": metadata.kind in WITH_WORDS,
             "update": asdict(self.follower.status),
             "limits": asdict(self.limits),
+            "photos": "files",
+            "cluster": None,
         }
 
     # ---- searches, in threads ----
@@ -185,15 +215,15 @@ class ServedIndex:
     def by_sentence(self, text: str, adjust: Sequence[str], page: Page) -> dict[str, Any]:
         """Return what a sentence finds."""
         query = self._query(text, adjust)
-        return self.search.text(query, page.k, **self._how(page)).to_dict()
+        return self._shown(self.search.text(query, page.k, **self._how(page)))
 
     def by_words(self, terms: dict[str, float], without: Sequence[str], page: Page) -> dict[str, Any]:
         """Return what weighted words find."""
-        return self.search.words(terms, page.k, without, **self._how(page)).to_dict()
+        return self._shown(self.search.words(terms, page.k, without, **self._how(page)))
 
     def by_photo(self, key: str, page: Page) -> dict[str, Any]:
         """Return what is similar to a photo of the index."""
-        return self.search.similar(_id_of(key), page.k, **self._how(page)).to_dict()
+        return self._shown(self.search.similar(id_named(key), page.k, **self._how(page)))
 
     def by_picture(self, data: bytes, page: Page) -> dict[str, Any]:
         """Return what is similar to a picture."""
@@ -202,14 +232,17 @@ class ServedIndex:
                 _ = stage.encoder  # raises what a user can read
         how = self._how(page)  # refuses what is wrong before the model works
         encoded = self._ask_model("encode", data)
-        return self.search.vector(encoded, page.k, **how).to_dict()
+        return self._shown(self.search.vector(encoded, page.k, **how))
+
+    def _shown(self, found: Answer | Listing) -> dict[str, Any]:
+        return found.to_dict()
 
     def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
         """Return the arithmetic of a photo's score."""
         from lexlip.explain.score_table import score_table
 
         table = score_table(
-            self.search, self._query(text, adjust), self.search.photo(_id_of(key)).id
+            self.search, self._query(text, adjust), self.search.photo(id_named(key)).id
         ).to_dict()
         return {"score": table["score"], "rows": table["rows"]}
 
@@ -224,7 +257,7 @@ class ServedIndex:
     def listed(self, asked: ByDate) -> dict[str, Any]:
         """Return photos by date."""
         self._check_k(asked)
-        return self.search.listed(asked.k, _filters(asked), asked.cursor, asked.sort).to_dict()
+        return self._shown(self.search.listed(asked.k, _filters(asked), asked.cursor, asked.sort))
 
     def timeline(self, asked: Narrowed) -> dict[str, Any]:
         """Return the months that have photos."""
@@ -271,12 +304,14 @@ class ServedIndex:
 
     def photo(self, key: str) -> dict[str, Any]:
         """Return what is known about a photo."""
-        photo = self.search.photo(_id_of(key))
+        photo = self.search.photo(id_named(key))
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
         about["place"] = place_at(*photo.place) if photo.place else None
         about["text_places"] = [list(line.corners) for line in photo.text]
-        words, albums = self.search.photo_words(photo.id), self.search.albums.holding(photo.id)
-        return {**about, "words": words, "albums": albums}
+        return {**about, "words": self.search.photo_words(photo.id), "albums": self._albums_with(photo.id)}
+
+    def _albums_with(self, id: str) -> list[str]:
+        return self.search.albums.holding(id)
 
     def thumbnail(self, key: str, width: int, known: str) -> Sent:
         """Return a photo as WebP of a width; `known` names what the browser has."""
@@ -297,12 +332,11 @@ class ServedIndex:
 
     def download(self, asked: Download) -> Iterator[bytes]:
         """Return the parts of a file of photos, each of which is read when it is wanted."""
-        ids, limits = list(dict.fromkeys(map(_id_of, asked.keys))), self.limits
+        ids, limits = list(dict.fromkeys(map(id_named, asked.keys))), self.limits
         if len(ids) > limits.download_photos:
             raise Problem(413, f"{len(ids):,} photos are wanted: at most {limits.download_photos:,} at once")
         with self.search.now() as (stage, photos):
-            if why := why_not_sent(self.index, stage.metadata, self.folders):
-                raise Problem(410, why)
+            self._check_sendable(stage)
             if asked.form == "sheet":
                 return sheet_of(asked.query, ids, self._small)
             size = sum(photo.size or 0 for photo in photos.get(ids) if photo is not None)
@@ -310,6 +344,10 @@ class ServedIndex:
             most = limits.download_bytes / 1e6
             raise Problem(413, f"these photos have {size / 1e6:,.0f} MB: at most {most:,.0f} MB at once")
         return zip_photos(ids, self._file)
+
+    def _check_sendable(self, stage: FirstStage) -> None:
+        if why := why_not_sent(self.index, stage.metadata, self.folders):
+            raise Problem(410, why)
 
     def _file(self, id: str) -> tuple[Photo, bytes]:
         with self.search.sending(id, self.folders) as (photo, read):
@@ -339,14 +377,14 @@ class ServedIndex:
 
     def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> dict[str, Any]:
         """Add photos to an album, and take others out; return all albums."""
-        new = list(map(_id_of, add))
+        new = list(map(id_named, add))
         with self.search.now() as (stage, photos):
             if not sealed_tables(stage.metadata.extra):
                 raise Problem(403, "this user has not made the index: its albums are not changed here")
             for id, photo in zip(new, photos.get(new), strict=True):
                 if photo is None:
                     raise Problem(404, f"the index holds no photo with the id {readable(id)!r}")
-        self.search.albums.change(name, new, map(_id_of, remove))
+        self.search.albums.change(name, new, map(id_named, remove))
         return self.albums()
 
     # ---- the image model, in threads ----
@@ -378,7 +416,7 @@ class ServedIndex:
         """Give the photo that a key names, if the index holds it, and what reads its file."""
         with ExitStack() as stack:
             try:
-                photo, read = stack.enter_context(self.search.sending(_id_of(key), self.folders))
+                photo, read = stack.enter_context(self.search.sending(id_named(key), self.folders))
             except UnreadableImage as error:
                 raise not_sent(error) from None
             yield photo, partial(read_photo, read)
@@ -416,7 +454,8 @@ def _filters(asked: Narrowed) -> Filters:
     )
 
 
-def _id_of(key: str) -> str:
+def id_named(key: str) -> str:
+    """Return the id that a key stands for; Problem: it is none."""
     try:
         return id_of(key)
     except DataError as error:

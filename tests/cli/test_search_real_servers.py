@@ -14,6 +14,8 @@ from lexlip.other_engines import ask
 from tests.cli.conftest import ALL, Run, error
 from tests.other_engines.real_servers import KINDS, address, change, load, place
 
+MAKE_IT = "make it with `lexlip index --server`, or load an export into it first"
+
 pytestmark = pytest.mark.servers
 
 
@@ -29,7 +31,7 @@ def test_a_server_answers_as_the_index_does(indexed: Run, kind: str) -> None:
     with place(kind) as there:
         at = f"{kind}+{there.url}/{there.name}"
         missing = error(indexed("search", ALL, "--server", at, code=2))
-        assert missing.endswith(f"has no index named {there.name} (404): load an export into it first")
+        assert missing.endswith(f"has no index named {there.name} (404): {MAKE_IT}")
         assert load(there.export(Path(".lexlip"), Path("out"))).returncode == 0
         found = json.loads(indexed("search", ALL, "-k", 4, "--json", "--server", at).stdout)
         assert "no photo shares a word" in indexed("search", "--server", at, "-k", 1, "🐱").stdout

@@ -111,7 +111,7 @@ def test_names_and_passwords(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 FAULTS = {
-    "404": "has no index named photos (404): load an export into it first",
+    "404": "has no index named photos (404): make it with `lexlip index --server`, or load an export",
     "403": 'gives this key no right to search photos (403: {"error": "of the test"})',
     "500": 'answers with an error (500: {"error": "of the test"})',
     "307": "sends to another address (307): give that one",

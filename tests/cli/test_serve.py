@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.conftest import Run, search
 from tests.conftest import ROOT, write_photos
+from tests.opensearch.real_index import index_of_its_own
 from tests.search.indexes import index_bm25, index_words
 from tests.server.serving import until
 from tests.tiny import CAPTIONS
@@ -27,9 +28,12 @@ def index(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Path:
 
 
 @contextmanager
-def started(index: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server in a process of its own, and its address."""
-    command = [sys.executable, "-m", "lexlip", "serve", "--index", str(index), "--port", "0", *options]
+def started(
+    index: Path | str, *options: str, **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, and its address; of an index in a folder, or at an address."""
+    where = ["--server", index] if isinstance(index, str) else ["--index", str(index)]
+    command = [sys.executable, "-m", "lexlip", "serve", *where, "--port", "0", *options]
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -159,3 +163,58 @@ def test_only_an_index_of_words_is_watched(tmp_path: Path, lexlip: Run) -> None:
 
 def test_no_index_is_an_error_for_the_user(tmp_path: Path, lexlip: Run) -> None:
     assert "Traceback" not in lexlip("serve", "--index", tmp_path / "none", code=2).output
+
+
+CLUSTER = "opensearch+http://127.0.0.1:9/photos"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (
+            ("--server", CLUSTER, "--watch"),
+            "--watch needs an index on this machine: leave it",
+        ),
+        (("--server", CLUSTER, "--index", "x"), "--index needs an index on this machine"),
+        (("--server", CLUSTER, "--captions"), "--captions needs an index on this machine"),
+        (("--server", CLUSTER, "--ray", "local"), "--ray needs an index on this machine"),
+        (("--server", CLUSTER, "--photos", "none"), "--photos is none, which is no folder"),
+        (("--server", CLUSTER, "--photos", "https://e.org/"), "says nowhere where the id of a photo comes"),
+        (("--server", CLUSTER, "--photos", "https://e.org/{id}", "--photos", "."), "give that one alone"),
+        (("--photos", "https://e.org/{id}"), "--photos is an address, which is for --server: give a folder"),
+        (("--server", CLUSTER), "http://127.0.0.1:9 cannot be reached (Connection refused)"),
+        (("--server", CLUSTER.replace("//", "//anna:secret@")), "--server holds a name or a password"),
+        (("--server", CLUSTER.replace("opensearch", "solr")), "not into solr"),
+        (("--server", "http://127.0.0.1:9/photos"), "--server names none of"),
+    ],
+)
+def test_what_a_server_is_not_served_with(lexlip: Run, options: tuple[str, ...], says: str) -> None:
+    said = lexlip("serve", "--port", "0", *options, code=2).output
+    assert says in said
+    assert "secret" not in said
+
+
+@pytest.mark.servers
+def test_an_index_on_a_server(lexlip: Run, model_folder: Path, tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "library")
+    with index_of_its_own() as there:
+        missing = lexlip("serve", "--server", there, "--port", "0", code=2).output
+        assert f"make it with `lexlip index SOURCE --server {there}`" in missing
+        lexlip("index", photos, "--server", there)
+        secret = {"LEXLIP_SERVER_USER": "anna", "LEXLIP_SERVER_PASSWORD": "open sesame"}
+        another = started(there)
+        with pytest.raises(AssertionError, match="give the model that made it"), another:
+            pass
+        options = ("--model", str(model_folder), "--photos", str(photos))
+        with started(there, *options, **secret) as (process, address):
+            found = httpx2.get(f"{address}api/search", params={"q": CAPTIONS[0]}).json()
+            key = found["hits"][0]["key"]
+            photo = httpx2.get(f"{address}api/photos/{key}/original").content
+            assert photo == (photos / found["hits"][0]["id"]).read_bytes()
+            body = {"content": photo, "headers": {"Content-Type": "image/jpeg"}}
+            alike = httpx2.post(f"{address}api/search", timeout=120, **body)  # a process of its own
+            assert alike.json()["hits"][0]["key"] == key
+            process.send_signal(signal.SIGTERM)
+            assert ended(process) == (0, "")
+        printed = search(lexlip, CAPTIONS[0], "--server", there)
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in printed["hits"]]

@@ -4,7 +4,7 @@ import faulthandler
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,11 @@ import httpx2
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
 from lexlip.server.connections import make_server
-from lexlip.server.model_process import make_tasks
-from lexlip.server.running import listen
+from lexlip.server.model_process import make_server_tasks, make_tasks
+from lexlip.server.photo_addresses import where_photos_are
+from lexlip.server.running import listen, open_server_search
 from lexlip.server.served_index import ServedIndex
+from lexlip.server.served_server import ServedServer
 
 
 @dataclass
@@ -62,8 +64,8 @@ class ModelHere:
 
     pid = None
 
-    def __init__(self, index: Path, limits: Limits) -> None:
-        self._tasks = make_tasks(str(index), None, "cpu", limits.upload_pixels)
+    def __init__(self, tasks: dict[str, Callable[..., Any]]) -> None:
+        self._tasks = tasks
 
     def call(self, task: str, *arguments: Any, seconds: float | None = None, progress: Any = print) -> Any:
         return self._tasks[task](*arguments, progress=progress)
@@ -104,8 +106,28 @@ def serving(
     limits = limits or Limits()
     served = ServedIndex(index, limits=limits)
     if not own_process:
-        served.model = ModelHere(index, limits)  # type: ignore[assignment]
-    application = make_application(served, Access(token=token, names=names, rate=rate), watch)
+        tasks = make_tasks(str(index), None, "cpu", limits.upload_pixels)
+        served.model = ModelHere(tasks)  # type: ignore[assignment]
+    access = Access(token=token, names=names, rate=rate)
+    with answering(served, make_application(served, access, watch), port) as server:
+        yield server
+
+
+@contextmanager
+def serving_server(address: str, photos: Sequence[str] = ()) -> Iterator[Serving]:
+    """Serve an index on a server for the block, with --photos as the command takes it."""
+    folders, addresses = where_photos_are(tuple(map(str, photos)))
+    search = open_server_search(address, "mini", "cpu", folders)
+    served = ServedServer(search, "mini", "cpu", None, folders, addresses)
+    served.follower._every = 0.1
+    served.model = ModelHere(make_server_tasks(address, "mini", "cpu", 10**8))  # type: ignore[assignment]
+    origin = "" if addresses is None else addresses.origin
+    with answering(served, make_application(served, Access(), pictures_from=origin)) as server:
+        yield server
+
+
+@contextmanager
+def answering(served: ServedIndex, application: Any, port: int = 0) -> Iterator[Serving]:
     with (
         running(application, port) as address,
         httpx2.Client(base_url=address, timeout=120) as client,

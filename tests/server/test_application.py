@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 
 from lexlip.retrieval.answer import key_of
@@ -123,6 +124,13 @@ def test_every_answer_has_the_headers_of_safety(server: Serving, path: str) -> N
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert "access-control-allow-origin" not in headers
     assert "server" not in headers
+
+
+def test_pictures_come_from_one_more_origin_if_it_is_named() -> None:
+    origin = "https://photos.example.org"
+    for more, pictures in (("", ""), (origin, f" {origin}")):
+        policy = Guard(FastAPI(), Access(), more).headers["Content-Security-Policy"]
+        assert f"img-src 'self' blob: data:{pictures}" in policy.split("; ")
 
 
 @pytest.mark.parametrize(

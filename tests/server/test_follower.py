@@ -10,7 +10,7 @@ from lexlip.data import Given, open_library
 from lexlip.errors import DataError
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.server import follower as module
-from lexlip.server.follower import Follower, UpdateStatus, is_ignored, watched_places
+from lexlip.server.follower import Follower, UpdateStatus, commit_of, is_ignored, watched_places
 from tests.conftest import write_photos
 from tests.server.conftest import indexed_now
 
@@ -18,7 +18,8 @@ from tests.server.conftest import indexed_now
 class Updates:
     """Updates that a test ends when it likes."""
 
-    def __init__(self) -> None:
+    def __init__(self, index: Path) -> None:
+        self.index = index
         self.begun: list[bool] = []
         self.refreshed = 0
         self.end: asyncio.Queue[str | Exception] = asyncio.Queue()
@@ -40,12 +41,15 @@ def followed(test: Callable[[Follower, Updates], Awaitable[None]]) -> Callable[.
     """Run a test on an event loop, with a follower of an index in a folder of its own."""
 
     def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "LOOK", 0.05)
         monkeypatch.setattr(module, "AGAIN", 0.1)
 
         async def main() -> None:
-            updates = Updates()
-            follower = Follower(tmp_path, updates.update, updates.refresh)
+            updates = Updates(tmp_path)
+
+            async def look() -> object:
+                return commit_of(tmp_path)
+
+            follower = Follower(look, updates.update, updates.refresh, 0.05)
             try:
                 await asyncio.wait_for(test(follower, updates), 30)
             finally:
@@ -107,11 +111,11 @@ async def test_an_update_that_fails_says_why(follower: Follower, updates: Update
 
 @followed
 async def test_a_commit_of_another_process_is_seen(follower: Follower, updates: Updates) -> None:
-    (follower.index / "index.json").write_text("one")
+    (updates.index / "index.json").write_text("one")
     follower.follow()
     await asyncio.sleep(0.2)
     assert updates.refreshed == 0
-    commit(follower.index)
+    commit(updates.index)
     await until(lambda: updates.refreshed)
     await asyncio.sleep(0.2)
     assert updates.refreshed == 1
@@ -121,7 +125,7 @@ async def test_a_commit_of_another_process_is_seen(follower: Follower, updates: 
 async def test_a_state_that_cannot_be_shown_yet_is_said_and_tried_again(
     follower: Follower, updates: Updates
 ) -> None:
-    (follower.index / "index.json").write_text("one")
+    (updates.index / "index.json").write_text("one")
     fine = updates.refresh
 
     async def fail() -> None:
@@ -131,7 +135,7 @@ async def test_a_state_that_cannot_be_shown_yet_is_said_and_tried_again(
     follower.follow()
     await asyncio.sleep(0.2)
     assert follower.status.message == ""
-    commit(follower.index)
+    commit(updates.index)
     await until(lambda: "not shown yet: a replica did not start" in follower.status.message)
     follower._refresh = fine
     await until(lambda: "is shown now" in follower.status.message)
@@ -142,7 +146,7 @@ async def test_a_state_that_cannot_be_shown_yet_is_said_and_tried_again(
 async def test_changes_of_photos_begin_updates_and_others_do_not(
     follower: Follower, updates: Updates
 ) -> None:
-    photos = follower.index / "photos"
+    photos = updates.index / "photos"
     index = photos / "index"
     index.mkdir(parents=True)
     follower.watch(lambda: [photos], lambda path: path.is_relative_to(index))
@@ -163,13 +167,13 @@ async def test_changes_of_photos_begin_updates_and_others_do_not(
 
 @followed
 async def test_a_folder_that_comes_back_is_watched_again(follower: Follower, updates: Updates) -> None:
-    photos = follower.index / "photos"
+    photos = updates.index / "photos"
     follower.watch(lambda: [photos], lambda path: False)
     await until(lambda: "cannot be watched" in follower.status.message)
     photos.mkdir()
     await until(lambda: updates.begun)
     await updates.end.put("")
-    photos.rename(follower.index / "elsewhere")
+    photos.rename(updates.index / "elsewhere")
     await until(lambda: "cannot be watched" in follower.status.message)
     photos.mkdir()
     await until(lambda: len(updates.begun) == 2)

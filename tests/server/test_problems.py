@@ -5,6 +5,7 @@ import pytest
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexLocked, UnknownId
 from lexlip.data import UnreadableImage
 from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.other_engines.ask import Denied, Later, NoIndex, ServerError
 from lexlip.search.cursors import StaleCursor
 from lexlip.server.problems import KIND, Problem, problem_of
 
@@ -21,6 +22,10 @@ from lexlip.server.problems import KIND, Problem, problem_of
         (StaleCursor("a sentence"), 410),
         (UnreadableImage("a sentence"), 422),
         (CorruptIndex("a sentence"), 503),
+        (Later("a sentence"), 503),
+        (NoIndex("a sentence"), 502),
+        (ServerError("a sentence"), 502),
+        (Denied("a sentence"), 502),
         (BridgeError("a sentence"), 503),
         (Problem(418, "a sentence"), 418),
     ],

@@ -2,10 +2,11 @@
 
 /** What the server says is wrong, in its own sentence. */
 export class Problem extends Error {
-	constructor(status, detail, wait) {
+	constructor(status, detail, wait, passes) {
 		super(detail);
 		this.status = status;
 		this.wait = wait; // seconds after which to try again, if the server is only busy
+		this.passes = passes; // whether it may pass: what the server itself asks does not answer
 	}
 }
 
@@ -30,8 +31,10 @@ async function call(path, options) {
 	}
 	const problem = await response.json().catch(() => ({}));
 	const busy = response.status === 429 || response.status === 503;
-	const wait = busy ? Number(response.headers.get("Retry-After")) || 1 : 0;
-	throw new Problem(response.status, problem.detail || problem.title || `error ${response.status}`, wait);
+	const after = Number(response.headers.get("Retry-After"));
+	const passes = response.status === 502 || (response.status === 503 && !after);
+	const detail = problem.detail || problem.title || `error ${response.status}`;
+	throw new Problem(response.status, detail, busy ? after || 1 : 0, passes);
 }
 
 const pause = (seconds, signal) =>

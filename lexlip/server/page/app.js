@@ -205,8 +205,12 @@ class App extends Component {
 			this.setState({ gone: true });
 			this.wake(1);
 		} else if (error instanceof Problem && error.status === 410) this.setState({ stale: true });
-		else if (error instanceof Problem) this.setState({ problem: error.message });
-		else throw error;
+		else if (error instanceof Problem) {
+			this.setState({ problem: error.message });
+			if (!error.passes) return;
+			this.again = again ?? this.again;
+			this.wake(1);
+		} else throw error;
 	};
 
 	wake(seconds) {
@@ -220,7 +224,7 @@ class App extends Component {
 			}
 			const { again } = this;
 			this.again = this.stuck = null;
-			this.setState({ gone: false });
+			this.setState({ gone: false, problem: "" });
 			for (const image of document.querySelectorAll("img.broken")) {
 				image.classList.remove("broken");
 				image.src = image.getAttribute("src");
@@ -340,6 +344,15 @@ class App extends Component {
 		if (at + step > results.length - 10) this.more();
 	};
 
+	/** Whether the server shows pictures of photos, or has their files too; the answer comes with the status. */
+	get pictures() {
+		return this.state.status?.photos !== "none";
+	}
+
+	get files() {
+		return (this.state.status?.photos ?? "files") === "files";
+	}
+
 	photo() {
 		const { query, results, status } = this.state;
 		const at = results?.keys.indexOf(query.photo) ?? -1;
@@ -351,6 +364,8 @@ class App extends Component {
 			hit=${at >= 0 ? results.hit(at) : null}
 			ratio=${at >= 0 ? results.ratios[at] : 0}
 			hasWords=${status?.words !== false}
+			pictures=${this.pictures}
+			files=${this.files}
 			previous=${at > 0}
 			next=${at >= 0 && (at + 1 < results.length || !results.done)}
 			likeAddress=${writeAddress(like)}
@@ -387,7 +402,7 @@ class App extends Component {
 			<${Fragment}>
 				${
 					!query.month &&
-					html`<${Welcome} words=${telling} status=${status}
+					html`<${Welcome} words=${telling} status=${status} pictures=${this.pictures}
 					addressOf=${(word) => writeAddress(asked(query, { q: word }))}
 					onWord=${(event, word) => this.follow(event, asked(query, { q: word }))} />`
 				}
@@ -449,7 +464,7 @@ class App extends Component {
 	chosen(query, status, results) {
 		return html`<${SelectionBar} selection=${this.selection} size=${this.selection.size}
 			most=${status?.limits.download_photos ?? Infinity} albums=${this.state.albums} album=${query.album}
-			results=${results} onMore=${this.more} onClear=${this.unselect} onAlbums=${this.albums} />`;
+			results=${results} files=${this.files} onMore=${this.more} onClear=${this.unselect} onAlbums=${this.albums} />`;
 	}
 
 	render(_, { query, results, waiting, gone, problem, status, snapshot, stale, said, selected, dropping }) {
@@ -457,13 +472,13 @@ class App extends Component {
 		return html`
 			<header>
 				<${SearchBar} self=${this.bar} query=${query} pictureUrl=${pictures.get(query.picture)?.url}
-					hasWords=${status?.words !== false}
+					hasWords=${status?.words !== false} pictures=${this.pictures}
 					onSearch=${this.ask} onPicture=${this.picture}
 					onHome=${(event) => this.follow(event, asked(query, FILTERS))} />
 				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}
 			</header>
 			<main>
-				<${Lines} gone=${gone} problem=${problem} update=${status?.update} changed=${changed} onAgain=${this.refresh} />
+				<${Lines} gone=${gone} problem=${problem} update=${status?.update} cluster=${status?.cluster} changed=${changed} onAgain=${this.refresh} />
 				${this.body()}
 			</main>
 			<p class="hidden" aria-live="polite">${said}</p>

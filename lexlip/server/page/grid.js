@@ -59,6 +59,15 @@ class Thumbnail extends Component {
 	}
 }
 
+/** What is shown of a photo in the place of its picture. */
+const card = ({ captions, path }, words, date) => html`
+	<span class="card">
+		${captions.length > 0 && html`<bdi>${captions[0]}</bdi>`}
+		${words.length > 0 && html`<span>${words.map(([word, share]) => html`<span key=${word}><bdi>${word}</bdi> <small>${share}</small></span>`)}</span>`}
+		<small><bdi>${path}</bdi>${date && ` · ${date}`}</small>
+	</span>
+`;
+
 export class Grid extends Component {
 	root = createRef();
 	state = { width: 0, first: 0, last: 0, fast: false };
@@ -225,16 +234,21 @@ export class Grid extends Component {
 					}}
 					onFocus=${() => (this.kept = index)}
 				>
+					${hit.captions && card(hit, words, date)}
 					${
-						shown
+						!hit.captions &&
+						(shown
 							? html`<${Thumbnail} address=${thumbnail(key, box.width, hit.version)} alt=${date ? `${date}, ${alt}` : alt} />`
-							: html`<span class="hidden">${alt}</span>`
+							: html`<span class="hidden">${alt}</span>`)
 					}
-					<span class="why" aria-hidden="true">
+					${
+						!hit.captions &&
+						html`<span class="why" aria-hidden="true">
 						${date && html`<span>${date}</span>`}
 						${words.map(([word, share]) => html`<span key=${word}><bdi>${word}</bdi> <b>${share}</b></span>`)}
 						${!words.length && html`<span><bdi>${nameOf(hit.id)}</bdi></span>`}
-					</span>
+					</span>`
+					}
 				</a>
 				${tick(selected, nameOf(hit.id))}
 				${this.props.names && named(hit)}

@@ -109,7 +109,7 @@ export class PhotoView extends Component {
 
 	/** Replace the thumbnail by the photo itself where that has more to show. */
 	sharpen({ key, id, width }, signal) {
-		if (width <= 960 || !SHOWN_BY_BROWSERS.test(id)) return;
+		if (!this.props.files || width <= 960 || !SHOWN_BY_BROWSERS.test(id)) return;
 		const image = new Image();
 		image.src = original(key);
 		image.decode().then(
@@ -121,7 +121,7 @@ export class PhotoView extends Component {
 	/** Ask once where the words are: this runs the image model. */
 	async find() {
 		const { photoKey, answer } = this.props;
-		if (!this.props.hasWords || this.asking === photoKey) return;
+		if (!this.props.hasWords || !this.props.files || this.asking === photoKey) return;
 		this.asking = photoKey;
 		const { signal } = this.abort;
 		this.setState({ note: "looking where the words are …" });
@@ -183,6 +183,11 @@ export class PhotoView extends Component {
 	}
 
 	picture(photo) {
+		if (!this.props.pictures)
+			return html`<figure class="untold">
+				${photo?.captions.map((text, place) => html`<p key=${place} dir="auto">${text}</p>`)}
+				<p><small>This server has no picture to show.</small></p>
+			</figure>`;
 		const { places, word, pinned, names, at, sharp } = this.state;
 		const lit = word ?? pinned;
 		const values = places?.words[lit];
@@ -193,7 +198,7 @@ export class PhotoView extends Component {
 				.slice(0, 6)
 				.join(", ");
 		return html`
-			<figure onPointerMove=${photo && this.props.hasWords ? this.over : undefined}
+			<figure onPointerMove=${photo && this.props.hasWords && this.props.files ? this.over : undefined}
 				onPointerLeave=${() => this.setState({ names: [] })}>
 				<img key=${this.props.photoKey} src=${sharp || thumbnail(this.props.photoKey, 960, this.props.hit?.version)} alt=${alt}
 					onLoad=${({ target }) => this.setState({ ratio: target.naturalWidth / target.naturalHeight })} />
@@ -357,7 +362,7 @@ export class PhotoView extends Component {
 						<p class="actions">
 							<a class="button" href=${likeAddress} onClick=${onLike}>similar photos</a>
 							<button onClick=${async () => this.setState({ note: (await copy(photo.path, this.path.current)) ? "path copied" : "select the path below to copy it" })}>copy path</button>
-							<a class="button" href=${original(photoKey)} target="_blank" rel="noopener">open original</a>
+							${this.props.pictures && html`<a class="button" href=${original(photoKey)} target="_blank" rel="noopener">open original</a>`}
 							${this.props.starring && this.star(photo)}
 						</p>
 						${this.score(photo)} ${this.facts(photo)}

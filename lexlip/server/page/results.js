@@ -88,7 +88,7 @@ export class Results {
 				for (const [word, share] of words) this.below.set(word, (this.below.get(word) ?? 0) + share);
 			}
 			this.keys.push(hit.key);
-			this.ratios.push(hit.width && hit.height ? hit.width / hit.height : 0);
+			this.ratios.push(hit.width && hit.height && !hit.captions ? hit.width / hit.height : 0);
 			light.push({
 				id: hit.id,
 				version: hit.version,
@@ -97,6 +97,7 @@ export class Results {
 				taken: hit.taken,
 				date: hit.date,
 				path: hit.path,
+				captions: hit.captions, // only where there is no picture to show
 			});
 		}
 		if (hits.length) this.pages.push({ start, end: start + hits.length, hits: light, packed: null });
@@ -112,7 +113,7 @@ export class Results {
 		return this.keys.length;
 	}
 
-	/** {id, version, score, words: [[word, share]], taken, date, path} of a hit, from 0. */
+	/** {id, version, score, words: [[word, share]], taken, date, path, captions} of a hit, from 0. */
 	hit(index) {
 		const at = this.pages.findIndex((page) => index < page.end);
 		const page = this.pages[at];

@@ -38,8 +38,8 @@ export class SearchBar extends Component {
 		this.props.onSearch(this.state.text.trim());
 	};
 
-	render({ query, pictureUrl, hasWords, onPicture, onHome }, { text }) {
-		const like = query.like && { url: thumbnail(query.like, 64), what: "similar to this photo" };
+	render({ query, pictureUrl, hasWords, pictures, onPicture, onHome }, { text }) {
+		const like = query.like && { url: pictures && thumbnail(query.like, 64), what: "similar to this photo" };
 		const picture = (query.picture || query.terms) && { url: pictureUrl, what: "like this picture" };
 		const given = like || picture;
 		return html`

@@ -231,14 +231,19 @@ export class SelectionBar extends Component {
 		`;
 	}
 
-	render({ selection, size, results, albums, album, onClear }, { note }) {
+	render({ selection, size, results, albums, album, files, onClear }, { note }) {
 		return html`
 			<section class="selected" aria-label="selected photos">
 				<p role="status">${note || `${photos(size)} selected`}</p>
 				<div class="does">
 					${results?.length > 0 && html`<button onClick=${this.all}>${asks(results.query) ? "all that fit" : "all"}</button>`}
-					<button onClick=${() => this.download("zip")}>download</button>
-					<button onClick=${() => this.download("sheet")}>contact sheet</button>
+					${
+						files &&
+						html`
+						<button onClick=${() => this.download("zip")}>download</button>
+						<button onClick=${() => this.download("sheet")}>contact sheet</button>
+					`
+					}
 					<button onClick=${this.copy}>copy paths</button>
 					<button onClick=${() => save([...selection.paths.values(), ""].join("\n"), "photos.txt")}>save list</button>
 					${

@@ -21,7 +21,7 @@ export class Welcome extends Component {
 		if (columns !== this.state.columns) this.setState({ columns });
 	}
 
-	render({ words, status, addressOf, onWord }, { columns, all }) {
+	render({ words, status, pictures, addressOf, onWord }, { columns, all }) {
 		const number = status?.documents;
 		return html`
 			<section class="welcome">
@@ -40,7 +40,7 @@ export class Welcome extends Component {
 						({ word, photos: many, key }) => html`
 							<li key=${word}>
 								<a href=${addressOf(word)} onClick=${(event) => onWord(event, word)}>
-									<img src=${thumbnail(key, 300)} alt="" loading="lazy" decoding="async" onLoad=${(event) => event.target.classList.add("loaded")} />
+									${pictures && html`<img src=${thumbnail(key, 300)} alt="" loading="lazy" decoding="async" onLoad=${(event) => event.target.classList.add("loaded")} />`}
 									<span><bdi>${word}</bdi> <small>${photos(many)}</small></span>
 								</a>
 							</li>
@@ -89,11 +89,11 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 }
 
 /** Lines about the server, the update and errors; each only while it is true. */
-export function Lines({ gone, problem, update, changed, onAgain }) {
+export function Lines({ gone, problem, update, cluster, changed, onAgain }) {
 	return html`
 		<div class="lines" role="status">
 			${gone && html`<p class="wrong">The server does not answer. What was found stays here; trying again …</p>`}
-			${problem && html`<p class="wrong">${problem}</p>`}
+			${(problem || cluster?.message) && html`<p class="wrong">${problem || sentence(cluster.message)}</p>`}
 			${update?.running && html`<p>${updateText(update)}</p>`}
 			${
 				changed &&

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from io import BytesIO
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -475,11 +474,12 @@ class StandIn:
     """A served index that answers as one collection after another."""
 
     limits = Limits()
+    health = ServedIndex.health
     reply, reply_slowly, sent = ServedIndex.reply, ServedIndex.reply_slowly, ServedIndex.sent
 
     def __init__(self) -> None:
         self.collection, self.address = Collection([]), ""
-        self.follower: Any = Follower(Path(), self.reply, self.reply)
+        self.follower: Any = Follower(self.reply, self.reply, self.reply)
         self._searching = self.seeing = self.sending = self.waiting = Threads("calls", 32, 1000)
 
     def __getattr__(self, name: str) -> Any:

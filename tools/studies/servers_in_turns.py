@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -36,6 +36,7 @@ K = 10
 QUERIES = 200
 ROUNDS = 3
 NAME = "in-turns"
+ROUNDED = 0.002  # of a score in OpenSearch, whose weights have nine bits
 
 Query = Mapping[int, int]
 Search = Callable[[Query], tuple[list[str], list[float]]]
@@ -65,6 +66,10 @@ class Server:
         if response.status >= 400:
             sys.exit(f"{method} {path} answers {response.status}: {text[:500]!r}")
         return json.loads(text)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
 
     def search(self, query: Query) -> tuple[list[str], list[float]]:
         """Ask as `lexlip search --server` does."""
@@ -130,18 +135,25 @@ def ask(searches: Mapping[str, Search], queries: Sequence[Query]) -> dict[str, F
     return figures
 
 
-def main() -> None:
-    """Load, ask, print a line of JSON for each system and length of queries, and delete."""
-    work, opensearch, solr = map(Path, sys.argv[1:4])
-    at_opensearch, at_solr = sys.argv[4:]
-    whole: csr_matrix = load_npz(work / "corpus/queries.npz")[:QUERIES]
+def compare(
+    index: Path, whole: csr_matrix, exports: tuple[Path, Path], addresses: tuple[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Load, ask, yield the figures of each system and length of queries, and delete.
+
+    Args:
+        index: ours.
+        whole: queries, whole weights [n, V].
+        exports: of the index, for OpenSearch and for Solr.
+        addresses: of both.
+    """
     half = topk(whole, int(np.diff(whole.indptr).max()) // 2)
+    (opensearch, solr), (at_opensearch, at_solr) = exports, addresses
     loads = {
         "OpenSearch, one node": lambda: load_opensearch(at_opensearch, f"{NAME}-1", opensearch, 1),
         "OpenSearch, three nodes": lambda: load_opensearch(at_opensearch, f"{NAME}-3", opensearch, 3),
         "Solr, two nodes": lambda: load_solr(at_solr, NAME, solr, 2),
     }
-    with ImpactSearcher(work / "lexlip") as searcher:
+    with ImpactSearcher(index) as searcher:
 
         def search_here(query: Query) -> tuple[list[str], list[float]]:
             row = csr_matrix((list(query.values()), list(query), [0, len(query)]), (1, whole.shape[1]))
@@ -149,7 +161,7 @@ def main() -> None:
             return ids[0], scores[0].tolist()
 
         searches: dict[str, Search] = {"our index, in this process": search_here}
-        disk = {"our index, in this process": {"mb": folder_megabytes(work / "lexlip")}}
+        disk = {"our index, in this process": {"mb": folder_megabytes(index)}}
         servers = {}
         for name, load in loads.items():
             servers[name], disk[name] = load()
@@ -159,20 +171,33 @@ def main() -> None:
         for rows in (whole, half):
             queries = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in rows]
             figures = ask(searches, queries)
-            truth = truth or next(iter(figures.values()))
-            true = next(iter(figures.values())).answers
+            ours = next(iter(figures.values()))
+            truth = truth or ours
             for name, of in figures.items():
                 p50, p99 = np.percentile(of.ms, [50, 99]).tolist()
-                both = zip(of.answers, true, strict=True)
-                equal = np.mean([np.allclose(one[1], two[1], rtol=0.002) for one, two in both])
-                pairs = zip(of.answers, truth.answers, strict=True)
-                kept = np.mean([len({*one[0]} & {*two[0]}) / len(two[0]) for one, two in pairs])
+                both = zip(of.answers, ours.answers, strict=True)
+                equal = [np.allclose(one[1], two[1], rtol=ROUNDED) for one, two in both]
+                both = zip(of.answers, truth.answers, strict=True)
+                kept = [len({*one[0]} & {*two[0]}) / len(two[0]) for one, two in both]
                 row = {"system": name, "words": max(map(len, queries)), **disk[name]}
                 row |= {"queries_per_second": 1000 / np.mean(of.ms), "p50_ms": p50, "p99_ms": p99}
-                print(json.dumps({**row, "equal": float(equal), "recall@10": float(kept)}), flush=True)
+                yield row | {"equal": float(np.mean(equal)), "recall@10": float(np.mean(kept))}
     servers["OpenSearch, one node"].send("DELETE", f"/{NAME}-1,{NAME}-3")
-    servers["Solr, two nodes"].send("POST", f"/solr/admin/collections?action=DELETE&name={NAME}", b"")
-    servers["Solr, two nodes"].send("POST", f"/solr/admin/configs?action=DELETE&name={NAME}", b"")
+    admin = "/solr/admin"
+    servers["Solr, two nodes"].send("POST", f"{admin}/collections?action=DELETE&name={NAME}", b"")
+    servers["Solr, two nodes"].send("POST", f"{admin}/configs?action=DELETE&name={NAME}", b"")
+    for server in servers.values():
+        server.close()
+
+
+def main() -> None:
+    """Print a line of JSON for each system and length of queries."""
+    work, *exports = map(Path, sys.argv[1:4])
+    queries: csr_matrix = load_npz(work / "corpus/queries.npz")[:QUERIES]
+    opensearch, solr = exports
+    at_opensearch, at_solr = sys.argv[4:]
+    for row in compare(work / "lexlip", queries, (opensearch, solr), (at_opensearch, at_solr)):
+        print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

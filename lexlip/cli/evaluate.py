@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lexlip.data import Source
     from lexlip.measure.recalls import Report
-    from lexlip.models.contract import QueryEncoder
+    from lexlip.models.contract import Encoder, QueryEncoder
     from lexlip.retrieval.first_stage import EngineName
     from lexlip.search.hybrid import Fusion, Hybrid
     from lexlip.sparse.quantize import Scheme
@@ -47,7 +47,13 @@ FIGURES = {
 @options.query_topk_option("all")
 @options.second_stage_options("MODEL", "A second first stage")
 @click.option("--run-files", metavar="DIR", help="Also write the first 100 hits and the qrels for trec_eval.")
-@options.language_option
+@click.option(
+    "--language",
+    metavar="CODE",
+    callback=options.language_code,
+    help="Language of the captions: en, de, fr, ja. With a model of words others than English need"
+    " lexlip[languages]; with bm25 it decides stop words and stems (en, de, fr or cs).  [default: en]",
+)
 @options.regions_option
 @click.option(
     "--pool",
@@ -100,8 +106,6 @@ def evaluate(
     from lexlip.registry import BM25, MODELS
 
     options.check_second_stage(context)
-    if model != BM25:
-        options.refuse(context, ["language"], "is for bm25")
     from lexlip.models.load import check_first_stage, check_regions, load_reranker
 
     check_regions(regions, [model, *filter(None, [also, rerank])])
@@ -124,7 +128,7 @@ def evaluate(
     kind = kind_of(model)
     if kind in MODELS and not MODELS[kind].vectors:
         why = f"is for first stages, and '{model}' compares pairs"
-        options.refuse(context, [*OF_MODELS, "rerank", "also", "run_files"], why)
+        options.refuse(context, [*OF_MODELS, "language", "rerank", "also", "run_files"], why)
         report, name = _all_pairs(model, photos, workers, device, progress)
         how = "all pairs"
     else:
@@ -184,12 +188,15 @@ def _first_stage(
 
     photos, workers, device, progress, depth, short = settings
     if model == BM25:
+        from anserini_bridge.bm25 import LANGUAGES
         from lexlip.measure.bm25_recall import evaluate_bm25
 
         if context is not None:
             unused = [*OF_MODELS, *([] if context.params["rerank"] else ["device"])]
             options.refuse(context, unused, "is for models, and bm25 takes captions as they are")
-        report = evaluate_bm25(photos, progress=progress, depth=depth, language=language)
+        if language and language not in LANGUAGES:
+            raise ConfigError(f"--language {language}: bm25 knows {', '.join(LANGUAGES)}")
+        report = evaluate_bm25(photos, progress=progress, depth=depth, language=language or "en")
         return report, BM25, "bm25 over one caption of each image, the others are queries"
     from lexlip.measure.evaluate import evaluate as measure
     from lexlip.models.load import load_model
@@ -197,6 +204,8 @@ def _first_stage(
     from lexlip.sparse.balance import usual_scheme
 
     encoder = load_model(model, device)
+    if language not in ("", "en"):
+        encoder = _in_language(encoder, model, query_encoder)
     scheme = quantization or usual_scheme(encoder.balance, encoder.metric)
     chosen, engine_of = engine_for(encoder, engine, scheme)
     kept: int | None = topk
@@ -206,6 +215,17 @@ def _first_stage(
         encoder, photos, engine_of, kept, query_encoder, workers, progress, depth, scheme, query_topk, short
     )
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
+
+
+def _in_language(encoder: Encoder, model: str, query_encoder: QueryEncoder) -> Any:
+    """Return a model that takes captions which are not English; ConfigError, ModelError: it cannot."""
+    from lexlip.measure.in_language import InLanguage
+
+    if encoder.vocabulary is None:
+        raise ConfigError(f"--language is for models of words and bm25, and '{model}' is dense: leave it out")
+    if query_encoder != "network":
+        raise ConfigError("--query-encoder words knows English only: leave it or --language out")
+    return InLanguage(encoder, model)
 
 
 def _all_pairs(model: str, photos: Source, workers: int, device: str, progress: bool) -> tuple[Report, str]:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from lexlip.data import Source
 from lexlip.errors import ModelError
 from lexlip.machine.progress import ProgressBar
+from lexlip.measure.in_language import InLanguage
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recalls import Ranking, Report
 from lexlip.measure.short_queries import ask, find, queries_of, short_captions, summary
@@ -99,7 +100,8 @@ def measure(
         queries = queries if query_topk is None else topk(queries, query_topk)
         answers = search_all(engine.search, queries, depth, "image to text" if progress else None)
         i2t = Ranking([pool.image_ids[row] for row in pool.image_queries], *answers, pool.relevant_texts)
-    of_words = {} if vectors.model.vocabulary is None else _of_words(vectors, images)
+    no_words = vectors.model.vocabulary is None or isinstance(vectors.model, InLanguage)
+    of_words = {} if no_words else _of_words(vectors, images)
     counts = len(pool.image_ids), len(pool.text_ids)
     return Report.of(*counts, t2i, i2t, short_queries=short_queries, skipped=pool.skipped, **of_words)
 

@@ -17,6 +17,7 @@ from lexlip.data.source import Concat, Subset, no_captions
 from lexlip.errors import ModelError, UnreadableImage
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import photos_at_a_time
+from lexlip.measure.in_language import InLanguage, NothingTyped
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from lexlip.queries.saved_model import TypedWords
@@ -233,8 +234,10 @@ def _bar(progress: str | None, what: str) -> str | None:
     return None if progress is None else f"{progress} {what}".strip()
 
 
-def typed_words(model: Encoder) -> TypedWords:
+def typed_words(model: Encoder) -> TypedWords | NothingTyped:
     """Return what finds the words of a model's vocabulary in texts."""
+    if isinstance(model, InLanguage):
+        return NothingTyped()
     assert model.vocabulary is not None
     return TypedWords(model.vocabulary, model.tokenizer.backend_tokenizer, model.tokenizer.unk_token_id)
 

@@ -85,7 +85,7 @@ WITH_WORDS = ("impact", "sharded", "anserini")
 """Kinds of indexes that know the words of photos."""
 
 
-LANGUAGE = r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
+LANGUAGE = "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 """What the code of a language looks like: de, zh-Hant."""
 
 

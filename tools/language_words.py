@@ -5,7 +5,7 @@
     D=/usr/share/dict/american-english-huge
     python tools/language_words.py ANNOTATIONS $D languages/words.txt.gz
 
-Unicode's CLDR names each emoji in some 170 languages, and gives keywords for it: "Hund" and "chien" for a
+Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a
 dog. ANNOTATIONS is its folder package/annotations. Words that an English dictionary (SCOWL, free to use) or
 CLDR's English keywords have are marked with "=": a query of one is English. Words of the packaged model's
 lexicon are left out, except FALSE_FRIENDS.
@@ -30,10 +30,10 @@ FALSE_FRIENDS = {
 """Words of the lexicon that are common in other languages and mean something else there."""
 
 LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
-ENGLISH = ("en", "und", "pcm")  # Nigerian Pidgin has English words
 NAMED = 3  # languages of a word
-FIRST = "de fr es it pt nl pl cs sv da no fi tr vi id ro hu hr".split()
-"""Languages that are named first; of others nothing is known of how many people write them."""
+LANGUAGES = "de fr es it pt nl pl cs sv da no fi tr vi id ro hu hr sk sl lt lv et ca".split()
+"""Those in Latin letters whose words count, in the order in which they are named: the more, the more English
+words that are mistyped count as foreign."""
 
 
 def read(folder: Path) -> set[str]:
@@ -50,14 +50,10 @@ def main(annotations: Path, dictionary: Path, file: Path) -> None:
     english |= {line.strip().lower() for line in dictionary.read_text(encoding="utf-8").splitlines()}
     lexicon = set(LEXICON.read_text(encoding="utf-8").split())
     languages: dict[str, list[str]] = {}
-    folders = [folder for folder in annotations.iterdir() if re.fullmatch("[a-z]{2,3}", folder.name)]
-    order = {code: place for place, code in enumerate(FIRST)}
-    for folder in sorted(folders, key=lambda one: (order.get(one.name, len(FIRST)), one.name)):
-        if folder.name in ENGLISH:
-            continue
-        friends = set(FALSE_FRIENDS.get(folder.name, "").split()) & lexicon
-        for word in (read(folder) - lexicon) | friends:
-            languages.setdefault(word, []).append(folder.name)
+    for code in LANGUAGES:
+        friends = set(FALSE_FRIENDS.get(code, "").split()) & lexicon
+        for word in (read(annotations / code) - lexicon) | friends:
+            languages.setdefault(word, []).append(code)
     lines = [
         f"{'=' if word in english or word in lexicon else ''}{word}\t{' '.join(codes[:NAMED])}\n"
         for word, codes in sorted(languages.items())

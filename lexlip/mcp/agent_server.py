@@ -74,7 +74,11 @@ Album = Annotated[str, Field(description="Photos of this album; status lists alb
 Lowest = Annotated[float | None, Field(description="The lowest score of a hit.")]
 Page = Annotated[str, Field(description="The cursor of the page before; everything else must be the same.")]
 Language = Annotated[
-    str, Field(pattern=LANGUAGE, description="Language of the sentence, such as de, if it is a single word.")
+    str,
+    Field(
+        pattern=f"^({LANGUAGE})?$",
+        description="Language of the sentence, such as de, if it is a single word.",
+    ),
 ]
 Id = Annotated[str, Field(description="A photo's id, as search gives it.")]
 Size = Annotated[int, Field(ge=SMALLEST, le=LARGEST, description="The longer side in pixels, at most.")]

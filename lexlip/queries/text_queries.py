@@ -12,12 +12,12 @@ import numpy as np
 from safetensors import SafetensorError
 
 from lexlip.errors import EXTRAS, MissingPackage, ModelError
-from lexlip.models.language_model import PACKAGE, fits, installed, words_elsewhere
+from lexlip.models.language_model import PACKAGE, elsewhere, fits, installed
 from lexlip.models.model_folder import (
-    PACKAGED,
     begin_check,
     check_kind,
     damaged,
+    is_packaged,
     model_folder,
     read_description,
     read_words,
@@ -120,8 +120,7 @@ class TextQueries:
             return ENGLISH
         if looks_foreign(text, unknown):
             return UNKNOWN
-        elsewhere = words_elsewhere(self._folder_of_others)
-        found = [elsewhere.get(word.lower()) for word in unknown]
+        found = [elsewhere(self._folder_of_others, word) for word in unknown]
         foreign = [one for one in found if one is not None and not one.english]
         content = sum(map(is_content_word, words_in(text)))
         return UNKNOWN if len(unknown) == content and 2 * len(foreign) >= content else ENGLISH
@@ -131,12 +130,12 @@ class TextQueries:
         words = words_in(query.sentence)
         if query.language != ENGLISH or len(words) != 1 or self._folder_of_others is None:
             return ()
-        found = words_elsewhere(self._folder_of_others).get(words[0].lower())
+        found = elsewhere(self._folder_of_others, words[0])
         return found.languages if found is not None and found.english else ()
 
     def lacks_languages(self) -> str:
         """Return the command that makes other languages known; "" if they are, or if it would not help."""
-        can_have = self._knows_languages and self.folder.parent == PACKAGED
+        can_have = self._knows_languages and is_packaged(str(self.folder))
         return EXTRAS[PACKAGE] if can_have and installed() is None else ""
 
     # ---- queries ----
@@ -209,7 +208,7 @@ class TextQueries:
         In another language it holds its heaviest words, as many as it has content words, and lacks none.
         """
         if _is_foreign(query):
-            return self.others.known(query.plain), []
+            return [*self.others.known(query.sentence), *query.added], []
         return self.known(query.plain), self.unknown(query.plain)
 
     def unknown(self, query: str | Query) -> list[str]:

@@ -85,7 +85,7 @@ class Page(Paged):
     )
     language: str = Field(
         "",
-        pattern=LANGUAGE,
+        pattern=f"^({LANGUAGE})?$",
         description="Language of the sentence, such as de. Others than English need lexlip[languages].",
     )
     sort: Literal["match", "date", "place"] = Field(

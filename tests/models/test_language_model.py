@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -5,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import ModelError
-from lexlip.models.language_model import Elsewhere, fits, installed, words_elsewhere
+from lexlip.models.language_model import Elsewhere, elsewhere, fits, installed
 from lexlip.models.model_folder import check_model, read_description
 from tests.queries.saved_models import saved
 from tests.queries.tiny_languages import install, write
@@ -45,13 +46,19 @@ def test_a_model_of_another_kind_does_not_fit(model: Path) -> None:
 
 
 def test_words_of_other_languages(model: Path, tmp_path: Path) -> None:
-    words = words_elsewhere(tmp_path / "languages")
-    assert words["hund"] == Elsewhere(("de",), english=False)
-    assert words["boot"] == Elsewhere(("de", "nl"), english=True)
-    (tmp_path / "languages" / "words.txt.gz").write_bytes(b"no words")
-    words_elsewhere.cache_clear()
-    with pytest.raises(ModelError, match="is damaged"):
-        words_elsewhere(tmp_path / "languages")
+    folder = tmp_path / "languages"
+    assert elsewhere(folder, "Hund") == Elsewhere(("de",), english=False)
+    assert elsewhere(folder, "boot") == Elsewhere(("de", "nl"), english=True)
+    assert elsewhere(folder, "chat") == Elsewhere(("fr",), english=True)  # the last line
+    assert elsewhere(folder, "Hunde") == elsewhere(folder, "hund")
+    for unknown in ("hun", "boots", "und", "dog", ""):
+        assert elsewhere(folder, unknown) is None
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for damage in (b"no words", gzip.compress(b"\xff"), gzip.compress(b"dog")[:-4]):
+        (broken / "words.txt.gz").write_bytes(damage)
+        with pytest.raises(ModelError, match="is damaged"):
+            elsewhere(broken, "dog")
 
 
 def test_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ import sys
 from pathlib import Path
 
 WORD = re.compile("[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]{3,}")  # in Latin letters; shorter ones mean much else
+PLURALS = {"de": ("e", "n", "en", "er", "s"), "fr": ("s", "x"), "es": ("s", "es"), "pt": ("s",)}
+"""Endings of most nouns in the plural; whatever they make that English lacks counts as a word."""
 FALSE_FRIENDS = {
     "de": "bad bitten boot brand brief bunt gift grab held hose hut kind made mist rock see tee tier wand",
     "fr": "chair chat coin four fort lit main pain pet pile pin robe son vie vert",
@@ -52,7 +54,9 @@ def main(annotations: Path, dictionary: Path, file: Path) -> None:
     languages: dict[str, list[str]] = {}
     for code in LANGUAGES:
         friends = set(FALSE_FRIENDS.get(code, "").split()) & lexicon
-        for word in (read(annotations / code) - lexicon) | friends:
+        words = read(annotations / code)
+        plurals = {word + ending for word in words - english - lexicon for ending in PLURALS.get(code, ())}
+        for word in ((words | (plurals - english)) - lexicon) | friends:
             languages.setdefault(word, []).append(code)
     lines = [
         f"{'=' if word in english or word in lexicon else ''}{word}\t{' '.join(codes[:NAMED])}\n"

@@ -41,7 +41,6 @@ from lexlip.models.model_folder import (
 
 KIND = "languages"
 PACKAGE = "lexlip_languages"
-PLURALS = ("s", "n", "e", "en", "er", "es", "x")  # of most nouns in German, French and Spanish
 WORDS = "words.txt.gz"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 
@@ -122,17 +121,15 @@ class Elsewhere(NamedTuple):
 
 
 def elsewhere(folder: Path, word: str) -> Elsewhere | None:
-    """Return what a folder knows of a word in other languages, or of what may be its singular; None: nothing.
+    """Return what a folder knows of a word in other languages; None: nothing.
 
     ModelError: its words cannot be read.
     """
-    lines, word = _lines(folder), word.lower()
-    singulars = [word.removesuffix(ending) for ending in PLURALS if word.endswith(ending)]
-    for one, marks in ((word, ("", "=")), *((singular, ("",)) for singular in singulars)):
-        for mark in marks:
-            _, found, rest = lines.partition(f"\n{mark}{one}\t")
-            if found:
-                return Elsewhere(tuple(rest.partition("\n")[0].split()), english=bool(mark))
+    lines = _lines(folder)
+    for mark in ("", "="):
+        _, found, rest = lines.partition(f"\n{mark}{word.lower()}\t")
+        if found:
+            return Elsewhere(tuple(rest.partition("\n")[0].split()), english=bool(mark))
     return None
 
 

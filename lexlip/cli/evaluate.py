@@ -124,6 +124,8 @@ def evaluate(
         if (also == BM25) != (model == BM25):
             why = f"cannot be {also} beside {model}: bm25 has fewer captions for queries than models have"
             options.refuse(context, ["also"], why)
+        if model != BM25:
+            options.refuse(context, ["language"], "is for one first stage, not for --also")
     reranker = None if rerank is None else load_reranker(rerank, device)  # before the work
     kind = kind_of(model)
     if kind in MODELS and not MODELS[kind].vectors:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 class InLanguage:
     """A model of words that encodes texts as a search does which is told that they are not English.
 
-    All else is the model's. ModelError, MissingPackage: see `TextQueries.others`.
+    All else is that of `model`, which `name` finds. ModelError, MissingPackage: see `TextQueries.others`.
     """
 
     keywords = None  # are English
 
-    def __init__(self, model: Encoder, folder: str) -> None:
+    def __init__(self, model: Encoder, name: str) -> None:
         self._model = model
-        self._others = TextQueries(model_folder(folder)).others
+        self._others = TextQueries(model_folder(name)).others
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)

@@ -212,6 +212,8 @@ def test_captions_in_another_language(several: Run, monkeypatch: pytest.MonkeyPa
     assert error(several(*asked, "--language", "de", "--query-encoder", "words", code=2)) == says
     says = "--language es: bm25 knows en, de, fr, cs"
     assert error(several(*asked[:-2], "--model", "bm25", "--language", "es", code=2)) == says
+    says = "--language is for one first stage, not for --also: leave it out"
+    assert error(several(*asked, "--language", "de", "--also", "mini", code=2)) == says
     install(monkeypatch, None)
     says = "this needs lexlip-languages: pip install 'lexlip[languages]'"
     assert error(several(*asked, "--language", "de", code=2)) == says

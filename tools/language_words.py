@@ -1,8 +1,8 @@
 """Write words of other languages, which tell a foreign word from an English one: languages/words.txt.gz.
 
     npm pack cldr-annotations-full && tar xf cldr-annotations-full-*.tgz
-    apt-get install wamerican-huge
-    D=/usr/share/dict/american-english-huge
+    apt-get install wamerican
+    D=/usr/share/dict/american-english
     python tools/language_words.py ANNOTATIONS $D languages/words.txt.gz
 
 Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a

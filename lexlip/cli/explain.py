@@ -153,6 +153,7 @@ def _explain_sentence(text: str, asked: Given) -> None:
         queries = load_queries(folder, read_index_of_words(folder), asked.model, asked.query_encoder)
     else:
         queries = TextQueries(asked.model or options.DEFAULT_MODEL, asked.query_encoder)
+    query = queries.read(query)
     found, unknown = words_of_query(queries, query), queries.unknown(query)
     files = _cloud(asked, lambda: figure_of_text(text, found))
     shown = found.first(asked.topk)

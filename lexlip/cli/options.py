@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from lexlip.errors import ConfigError
+from lexlip.registry import LANGUAGE
 from lexlip.sparse import SENTENCE_TOPK
 
 DEFAULT_MODEL = "mini"
@@ -161,6 +163,13 @@ filter_options = together(
     ),
     click.option("--album", metavar="NAME", help="Photos of this album, see --add-to and `lexlip serve`."),
 )
+
+
+def language_code(context: click.Context, param: click.Parameter, value: str | None) -> str:
+    """Return the code of a language, in small letters; "" if none was given."""
+    if value is not None and not re.fullmatch(LANGUAGE, value):
+        raise click.BadParameter(f"'{value}' is not the code of a language, such as de or zh-Hant")
+    return (value or "").lower()
 
 
 def model_option(default: str | None, help: str) -> Option:

@@ -13,7 +13,6 @@ from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
 from lexlip.queries.query_language import parse_query
 from lexlip.registry import WITH_WORDS
-from lexlip.retrieval.answer import NOT_ENGLISH
 from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
@@ -99,6 +98,13 @@ class _Search(click.Command):
 @options.model_option(None, "Model that encodes the query.  [default: the one that made the index]")
 @options.query_encoder_option
 @options.query_topk_option()
+@click.option(
+    "--language",
+    metavar="CODE",
+    callback=options.language_code,
+    help="Language of the sentence: en, de, fr, ja. Others than English need lexlip[languages].  [default:"
+    " found out]",
+)
 @options.second_stage_options("DIR", "A second index of the same photos")
 @click.option(
     "--captions",
@@ -139,6 +145,7 @@ def search(
     index_folder: str,
     server: str | None,
     photo_folders: tuple[str, ...],
+    language: str,
     rerank: str | None,
     also: str | None,
     html: str | None,
@@ -206,7 +213,7 @@ def search(
         elif similar is not None:
             answer = photos.similar(similar, k, **how)
         else:
-            answer = photos.text(str(sentence), k, **how)
+            answer = photos.text(parse_query(str(sentence), language=language), k, **how)
         if copy_to is not None:
             from lexlip.search.copies import copy_hits
 
@@ -246,9 +253,11 @@ def _check_query(context: click.Context, sentence: str | None) -> None:
     if sum(one is not None for one in (sentence, asked["image"], asked["similar"])) != 1:
         raise click.UsageError('give a sentence ("two dogs in snow"), --image FILE or --similar ID: only one')
     if asked["image"] is not None:
-        options.refuse(context, ["rerank", "also", "captions"], "is for sentences, not for --image")
+        options.refuse(
+            context, ["rerank", "also", "captions", "language"], "is for sentences, not for --image"
+        )
     if asked["similar"] is not None:
-        unused = ["rerank", "query_topk", "query_encoder"]
+        unused = ["rerank", "query_topk", "query_encoder", "language"]
         options.refuse(context, unused, "is for sentences, not for --similar")
     if asked["null"] and asked["shape"] != "paths":
         raise click.UsageError("-0 is for paths: give -f paths too")
@@ -271,12 +280,12 @@ def _check_index(context: click.Context, header: IndexHeader) -> None:
     """Refuse options that this kind of index has not, and to start without what it needs."""
     made = f"and {context.params['index_folder']} was made with {header.encoder}"
     if header.kind == "dense":
-        options.refuse(context, ["query_topk"], f"is for an index of words, {made}")
+        options.refuse(context, ["query_topk", "language"], f"is for an index of words, {made}")
     if header.kind == "anserini":
         why = f"needs what `lexlip index` keeps of photos, and {context.params['index_folder']} is Anserini's"
         options.refuse(context, OF_PHOTOS, why)
     if header.kind == "bm25":
-        unused = ["query_topk", "query_encoder"]
+        unused = ["query_topk", "query_encoder", "language"]
         options.refuse(context, unused, f"is for queries that a model encodes, {made}")
 
 
@@ -415,8 +424,11 @@ def _show_notes(answer: Answer) -> None:
 
 def _notes(answer: Answer) -> Iterator[str]:
     """Yield how the query was understood."""
-    if answer.foreign and not answer.names:
-        yield NOT_ENGLISH
+    if answer.not_english:
+        yield answer.not_english
+    if answer.other_languages:
+        codes = " or ".join(answer.other_languages)
+        yield f"'{answer.query}' is a word of another language, too: --language {codes}"
     if unknown := answer.not_understood:
         rest = "; hits fit the other words, or what the model guesses" if answer.terms else ""
         yield f"not in the vocabulary: {', '.join(unknown)}{rest}"

@@ -76,7 +76,7 @@ def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str
             raise _no_words(stage.index, stage.metadata.encoder)
         if isinstance(query, str):
             query = parse_query(query)
-        encoded = stage.encode(query) if isinstance(query, Query) else query
+        encoded = stage.encode(stage.read(query)) if isinstance(query, Query) else query
         id, words = _stored(stage, photos, photo)
         (found,) = photos.get([id])
         terms, (products,) = stage.terms(encoded), stage.matches(encoded, [id])

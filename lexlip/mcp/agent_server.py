@@ -35,6 +35,7 @@ from lexlip.mcp.photo_tools import (
     text_of_reasons,
     text_of_status,
 )
+from lexlip.registry import LANGUAGE
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
@@ -72,6 +73,13 @@ Within = Annotated[str, Field(description="How far from it: 20km (the default is
 Album = Annotated[str, Field(description="Photos of this album; status lists albums.")]
 Lowest = Annotated[float | None, Field(description="The lowest score of a hit.")]
 Page = Annotated[str, Field(description="The cursor of the page before; everything else must be the same.")]
+Language = Annotated[
+    str,
+    Field(
+        pattern=f"^({LANGUAGE})?$",
+        description="Language of the sentence, such as de, if it is a single word.",
+    ),
+]
 Id = Annotated[str, Field(description="A photo's id, as search gives it.")]
 Size = Annotated[int, Field(ge=SMALLEST, le=LARGEST, description="The longer side in pixels, at most.")]
 
@@ -100,10 +108,11 @@ class _Tools:
         album: Album = "",
         min_score: Lowest = None,
         cursor: Page = "",
+        language: Language = "",
     ) -> Found:
         """Find photos by a sentence, by words, or both; best first, each with the words that matched."""
         how = _how(Filters(after, before, folder, caption, near, within, album), min_score, cursor)
-        return _found(self._photos.search(query, add, exclude, k, **how))
+        return _found(self._photos.search(query, add, exclude, k, language.lower(), **how))
 
     def similar(
         self,

@@ -20,7 +20,7 @@ from lexlip.data.files import reading
 from lexlip.errors import DataError
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
-from lexlip.retrieval.answer import NOT_ENGLISH, Answer, Hit
+from lexlip.retrieval.answer import Answer, Hit
 from lexlip.search.answering import How
 from lexlip.search.photo_search import PhotoSearch
 
@@ -60,6 +60,7 @@ class PhotoTools:
         add: Sequence[str] = (),
         exclude: Sequence[str] = (),
         k: int = 10,
+        language: str = "",
         **how: Unpack[How],
     ) -> Answer:
         """Return the k photos that fit a sentence and words (without + and -) best; see `PhotoSearch.text`.
@@ -67,7 +68,7 @@ class PhotoTools:
         Raises:
             DataError: the query is empty, a mark or the cursor is wrong, or the index does not know words.
         """
-        asked = _query(query, add, exclude)
+        asked = _query(query, add, exclude, language)
         how.setdefault("suggest", SUGGESTED)
         return self._fresh().text(asked, k, **how)
 
@@ -101,6 +102,7 @@ class PhotoTools:
         asked = _query(query, add, exclude)
         if not id:
             with search.now() as (stage, _):
+                asked = stage.read(asked)
                 words, unknown = stage.terms(stage.encode(asked)), stage.unknown(asked)
             return {"query": asked.text, "words": words, "unknown": unknown}
         table = asdict(score_table(search, asked, id))
@@ -154,8 +156,9 @@ class PhotoTools:
         return self._search
 
 
-def _query(query: str, add: Sequence[str], exclude: Sequence[str]) -> Query:
-    asked = parse_query(query, [*(f"+{word}" for word in add), *(f"-{word}" for word in exclude)])
+def _query(query: str, add: Sequence[str], exclude: Sequence[str], language: str = "") -> Query:
+    marks = [*(f"+{word}" for word in add), *(f"-{word}" for word in exclude)]
+    asked = parse_query(query, marks, language=language)
     if not (asked.plain or asked.narrowed):
         empty = "the query only leaves words out" if asked.without else "the query is empty"
         raise DataError(f"{empty}: give a sentence, or words to add")
@@ -172,8 +175,11 @@ def text_of_answer(answer: Answer) -> str:
         lines.append(f"query words: {_words(answer.terms, OF_QUERY, 2)}")
     if answer.not_understood:
         lines.append(f"not in the vocabulary: {', '.join(map(quoted, answer.not_understood))}")
-    if answer.foreign:
-        lines.append(NOT_ENGLISH)
+    if answer.not_english:
+        lines.append(answer.not_english)
+    if answer.other_languages:
+        codes = " or ".join(answer.other_languages)
+        lines.append(f"{quoted(answer.query)} is a word of another language, too: language {codes}")
     for word, near in answer.meant.items():
         lines.append(f"did you mean {' or '.join(near)} by {quoted(word)}?")
     for phrase, words in answer.negations.items():

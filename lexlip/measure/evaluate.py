@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from lexlip.data import Source
 from lexlip.errors import ModelError
 from lexlip.machine.progress import ProgressBar
+from lexlip.measure.in_language import InLanguage
 from lexlip.measure.pool import PoolVectors, encode_pool
 from lexlip.measure.recalls import Ranking, Report
 from lexlip.measure.short_queries import ask, find, queries_of, short_captions, summary
@@ -39,6 +40,7 @@ def evaluate(
     depth: int = 10,
     scheme: Scheme = "unit",
     query_topk: int | None = None,
+    short: bool = True,
 ) -> Report:
     """Search with captions for photos, and with photos for captions.
 
@@ -54,6 +56,7 @@ def evaluate(
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
         scheme: that the engine was chosen with; "balanced" balances documents.
+        short: also search with short queries, which takes photos without captions for wrong.
 
     Raises:
         ConfigError: "balanced" with a model that has no bank.
@@ -62,7 +65,7 @@ def evaluate(
     """
     _check_topk(model, topk_words, query_topk)
     vectors = encode_pool(model, source, query_encoder, workers, "" if progress else None)
-    return measure(vectors, engine_of, topk_words, progress, depth, scheme, query_topk)
+    return measure(vectors, engine_of, topk_words, progress, depth, scheme, query_topk, short)
 
 
 def measure(
@@ -75,7 +78,7 @@ def measure(
     query_topk: int | None = None,
     short: bool = True,
 ) -> Report:
-    """Do what `evaluate` does with encoded photos and captions; `short`: also search with short queries."""
+    """Do what `evaluate` does with encoded photos and captions."""
     _check_topk(vectors.model, topk_words, query_topk)
     pool = vectors.pool
     banks = vectors.model.balance or (None, None)
@@ -84,7 +87,7 @@ def measure(
         for rows, bank in zip((vectors.images, vectors.captions), banks, strict=True)
     )
     short_queries = None
-    with _engine(vectors, engine_of, pool.image_ids, images) as engine:
+    with _engine(engine_of, pool.image_ids, images, len(pool.image_queries)) as engine:
         queries = vectors.query_captions(query_topk)
         answers = search_all(engine.search, queries, depth, "text to image" if progress else None)
         t2i = Ranking(pool.text_ids[: pool.text_queries], *answers, pool.relevant_images)
@@ -92,12 +95,13 @@ def measure(
             asked = ask(pool)
             hits = find(vectors, queries_of(asked), engine.search, images, scheme, query_topk)
             short_queries = summary(asked, hits, short_captions(pool.texts, t2i.found, t2i.relevant))
-    with _engine(vectors, engine_of, pool.text_ids, captions) as engine:
+    with _engine(engine_of, pool.text_ids, captions, pool.text_queries) as engine:
         queries = vectors.query_images
         queries = queries if query_topk is None else topk(queries, query_topk)
         answers = search_all(engine.search, queries, depth, "image to text" if progress else None)
         i2t = Ranking([pool.image_ids[row] for row in pool.image_queries], *answers, pool.relevant_texts)
-    of_words = {} if vectors.model.vocabulary is None else _of_words(vectors, images)
+    no_words = vectors.model.vocabulary is None or isinstance(vectors.model, InLanguage)
+    of_words = {} if no_words else _of_words(vectors, images)
     counts = len(pool.image_ids), len(pool.text_ids)
     return Report.of(*counts, t2i, i2t, short_queries=short_queries, skipped=pool.skipped, **of_words)
 
@@ -110,9 +114,10 @@ def _check_topk(model: Encoder, topk_words: int | None, query_topk: int | None) 
 
 
 def _engine(
-    vectors: PoolVectors, engine_of: EngineOf, ids: Sequence[str], documents: csr_matrix
+    engine_of: EngineOf, ids: Sequence[str], documents: csr_matrix, queries: int
 ) -> AbstractContextManager[Engine]:
-    if not vectors.pool.all_are_queries:  # what queries look for must not come first among equal scores
+    """Return what searches documents, so many of which are queries the other way round."""
+    if queries < len(ids):  # what queries look for must not come first among equal scores
         order = np.random.default_rng(0).permutation(len(ids))
         ids, documents = [ids[row] for row in order], documents[order]
     return engine_of(ids, documents)

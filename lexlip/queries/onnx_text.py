@@ -39,7 +39,7 @@ def network(
 
         lexlip = LexLIP.from_pretrained(folder)
         return lambda text: lexlip.encode_text([text]).toarray()[0]
-    session = TextSession(architecture, weights, joint)
+    session = TextSession(architecture, weights, joint, bool(config.get("mean_position")))
 
     def pooled(ids: Ids) -> Ids:
         if joint and config["pooling"] != "mean":
@@ -78,13 +78,23 @@ class TextSession:
         architecture: the text encoder's transformers config.
         weights: the saved model's; they are read now.
         joint: whether the head is a `PooledHead`, and takes the mean of the pooled positions.
+        mean_position: whether a `LexiconHead` takes their mean as a further position.
     """
 
-    def __init__(self, architecture: dict[str, Any], weights: SavedWeights, joint: bool) -> None:
+    def __init__(
+        self,
+        architecture: dict[str, Any],
+        weights: SavedWeights,
+        joint: bool,
+        mean_position: bool = False,
+    ) -> None:
         graph = _Graph(weights, rounds=not joint)
         encoder = _clip if architecture["model_type"] == "clip_text_model" else _bert
         self.embed, states = encoder(graph, architecture)
         states = graph.add("Gather", states, "pooled", axis=1)
+        if mean_position:
+            mean = graph.add("ReduceMean", states, axes=[1], keepdims=1)
+            states = graph.add("Concat", states, mean, axis=1)
         self.output = _pooled_head(graph, states) if joint else _lexicon_head(graph, states)
         self.words = len(graph.weights[f"{_HEAD}.bias"])
         self.session = graph.session(self.output)
@@ -195,8 +205,7 @@ class _Graph:
         if not self.rounds:
             floats = self.saved.floats(name)
             return lambda ids: floats[ids]
-        integers, scales = self.saved.matrix(name)
-        return lambda ids: integers[ids] * scales[ids, None]
+        return self.saved.rows(name)
 
     def layer(self, states: str, name: str) -> str:
         """Add a linear layer with its bias."""

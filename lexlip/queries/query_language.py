@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,9 @@ from lexlip.words.plain_text import readable, words_in
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+ENGLISH, UNKNOWN = "en", "und"
+"""Languages of a query, as in BCP 47; UNKNOWN is not English, and nothing more is known."""
 
 LARGEST_FACTOR = 100.0  # times that a word's weight is multiplied at most
 SWAP = 0.9  # edits that two neighbouring letters count which changed places: the likeliest slip
@@ -96,6 +99,7 @@ class Query:
         without: words that photos must not hold, those of negations too.
         negations: the parts of the text that were read as leaving words out, with these words.
         narrowed: what photos must have: a field, and what was written behind it.
+        language: of the sentence: ENGLISH, UNKNOWN, or another code; "": to be found out.
 
     Raises:
         QueryError: it holds half a character (a lone surrogate).
@@ -108,6 +112,7 @@ class Query:
     without: tuple[str, ...] = ()
     negations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     narrowed: tuple[tuple[str, str], ...] = ()
+    language: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -146,13 +151,15 @@ class Query:
         return replace(self, without=tuple(dict.fromkeys([*marked, *words])), negations=negations)
 
 
-def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True) -> Query:
+def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, language: str = "") -> Query:
     """Return what a query means; of two marks of a word that say the same kind of thing the later one counts.
 
     Args:
         text: a sentence, with or without marks.
         adjust: marks that change the words without being part of the sentence.
-        negations: whether plain negations leave words out; otherwise they are text.
+        negations: whether plain negations leave words out; otherwise they are text. Those of other languages
+            than English are read by whoever knows their words.
+        language: of the text, as in `Query.language`.
 
     Raises:
         QueryError: a mark is wrong, or `adjust` has something else.
@@ -181,6 +188,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True) -
         added={word: factor for sign, word, factor in marks if sign == "+"},
         without=tuple(dict.fromkeys(word for sign, word, _ in marks if sign == "-")),
         narrowed=narrowed,
+        language=language,
     )
     return query.with_negations(read)
 
@@ -230,11 +238,30 @@ def read_negations(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     is left.
     """
     said = Counter(re.findall(r"[^\W_]+", text.lower()))
+
+    def things(named: str) -> tuple[str, ...]:
+        words = tuple(word.lower() for word in _BETWEEN.split(named))
+        return words if all(is_thing(word, said) for word in words) else ()
+
+    return read_negations_by(_NEGATION, text, things)
+
+
+def read_negations_by(
+    pattern: re.Pattern[str],
+    text: str,
+    things: Callable[[str], tuple[str, ...]],
+    function_words: Collection[str] = FUNCTION_WORDS,
+) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Do what `read_negations` does for negations that a pattern finds, in any language.
+
+    `things` says which words are left out, given the group "words" of the pattern; () keeps it as text.
+    A negation ends before one of the function words.
+    """
     negations: dict[str, tuple[str, ...]] = {}
 
     def read(found: re.Match[str]) -> str:
-        words = tuple(word.lower() for word in _BETWEEN.split(found["words"]))
-        if not all(_is_thing(word, said) for word in words) or not _ends(found.string[found.end() :]):
+        words = things(found["words"]) if _ends(found.string[found.end() :], function_words) else ()
+        if not words:
             return found[0]
         negations[found[0].strip(" ,")] = words
         return " "
@@ -242,13 +269,13 @@ def read_negations(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     parts = _QUOTED.split(text)  # every second one was quoted
     for place, part in enumerate(parts):
         if place % 2 == 0:
-            parts[place] = _NEGATION.sub(read, part)
-        elif not _NEGATION.search(part):
+            parts[place] = pattern.sub(read, part)
+        elif not pattern.search(part):
             parts[place] = f'"{part}"'
     if not negations:
         return "".join(parts), {}
     kept = " ".join("".join(parts).split()).strip(" ,")
-    content = set(re.findall(r"[^\W_]+", kept.lower())) - FUNCTION_WORDS
+    content = set(re.findall(r"[^\W_]+", kept.lower())).difference(function_words)
     return (kept if content else ""), negations
 
 
@@ -267,21 +294,22 @@ def forms(noun: str) -> tuple[str, ...]:
     return noun, f"{noun}es" if re.search("(?:ch|sh|s|x|z)$", noun) else f"{noun}s"
 
 
-def _is_thing(word: str, said: Counter[str]) -> bool:
+def is_thing(word: str, said: Mapping[str, int]) -> bool:
     """Return whether a word names a thing that photos may lack, and that the sentence names only once."""
     names = forms(word)
     if word in FUNCTION_WORDS or not _WORN.isdisjoint(names) or not _NO_THING.isdisjoint(names):
         return False
-    if (word.endswith("ing") and word not in _THINGS_IN_ING) or said["sign"] or said["signs"]:
+    if (word.endswith("ing") and word not in _THINGS_IN_ING) or said.get("sign") or said.get("signs"):
         return False
-    return sum(said[name] for name in names) == 1
+    return sum(said.get(name, 0) for name in names) == 1
 
 
-def _ends(rest: str) -> bool:
+def _ends(rest: str, function_words: Collection[str]) -> bool:
     """Return whether a noun phrase has ended, given the rest of the sentence."""
     following = _NEXT.match(rest)
     assert following is not None
-    return following[1].lower() in FUNCTION_WORDS | {""} and not _BACK.match(rest)
+    following_word = following[1].lower()
+    return (not following_word or following_word in function_words) and not _BACK.match(rest)
 
 
 def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str]:

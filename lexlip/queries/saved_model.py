@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from anserini_bridge.given_files import check_form, read_json
 from lexlip.errors import ModelError
-from lexlip.models.compression import INT8, SCALE, expand, int8_rows
+from lexlip.models.compression import BLOCKS, INT4, INT8, SCALE, expand, from_int4, int8_rows
 from lexlip.sparse.typed_words import Typed
 from lexlip.words.plain_text import words_after, words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
@@ -142,9 +142,21 @@ class SavedWeights:
 
     def matrix(self, name: str) -> Matrix:
         """Return a matrix in int8."""
-        parts = [self.file.get_tensor(part) for part in self._parts(name)]
-        return int8_rows(parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+        if not self.has(name + INT8):
+            return int8_rows(self.tensor(name))
+        return self.file.get_tensor(name + INT8), self.file.get_tensor(name + SCALE)
+
+    def rows(self, name: str) -> Callable[[NDArray[np.int64]], NDArray[np.float32]]:
+        """Return what gives rows of a matrix, float32 [L, m] of rows [L]; it is kept in 4 or in 8 bits."""
+        if self.has(name + INT4):
+            packed, scales = self.file.get_tensor(name + INT4), self.file.get_tensor(name + BLOCKS)
+            return lambda ids: from_int4(packed[ids], scales[ids])
+        integers, scales = self.matrix(name)
+        return lambda ids: integers[ids] * scales[ids, None]
 
     def _parts(self, name: str) -> tuple[str, ...]:
-        """Return the names under which a weight is stored: its own, or those of `compress`."""
-        return (name + INT8, name + SCALE) if self.has(name + INT8) else (name,)
+        """Return the names under which a weight is stored: its own, or those of its compressed form."""
+        for parts in ((INT8, SCALE), (INT4, BLOCKS)):
+            if self.has(name + parts[0]):
+                return name + parts[0], name + parts[1]
+        return (name,)

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
 
+from lexlip.errors import EXTRAS, MissingPackage, ModelError
+from lexlip.models.language_model import PACKAGE, elsewhere, fits, installed
 from lexlip.models.model_folder import (
     begin_check,
     check_kind,
     damaged,
+    is_packaged,
     model_folder,
     read_description,
     read_words,
 )
-from lexlip.queries.query_language import Query, forms
+from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
-from lexlip.words.vocabulary import Vocabulary
+from lexlip.words.function_words import looks_foreign
+from lexlip.words.plain_text import words_in
+from lexlip.words.vocabulary import Vocabulary, is_content_word
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
+    from lexlip.queries.other_languages import OtherLanguages
 
 
 class TextQueries:
@@ -66,6 +75,70 @@ class TextQueries:
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise damaged(folder, error) from error
         check()
+        self._knows_languages = encoder == "network"
+        self._others: OtherLanguages | None = None
+        self._loading = threading.Lock()
+
+    # ---- other languages ----
+
+    @cached_property
+    def _folder_of_others(self) -> Path | None:
+        """The folder of the encoder of other languages; None: there is none for this model."""
+        folder = installed() if self._knows_languages else None
+        return folder if folder is not None and fits(folder, self.folder, self.identity) else None
+
+    @property
+    def others(self) -> OtherLanguages:
+        """What encodes sentences that are not English.
+
+        Raises:
+            MissingPackage: lexlip-languages is not installed.
+            ModelError: it is for another model, or there is no network (see `encoder`).
+        """
+        with self._loading:
+            if self._others is None:
+                from lexlip.queries.other_languages import OtherLanguages
+
+                if not self._knows_languages:
+                    raise ModelError("other languages need the network: leave out --query-encoder words")
+                folder = installed()
+                if folder is None:
+                    raise MissingPackage(f"this needs lexlip-languages: {EXTRAS[PACKAGE]}", name=PACKAGE)
+                words = self.vocabulary.words
+                self._others = OtherLanguages(folder, self.folder, self.identity, words)
+            return self._others
+
+    def language_of(self, query: Query) -> str:
+        """Return the language of a query, as in `Query.language`; English, where others cannot be encoded.
+
+        A sentence is not English if it looks so (`looks_foreign`), or if the model knows none of its content
+        words, and half of them are words of other languages alone.
+        """
+        text = " ".join([query.sentence, *query.added, *query.without])
+        unknown = self.typed.missing(text)
+        if self._folder_of_others is None or not unknown:
+            return ENGLISH
+        if looks_foreign(text, unknown):
+            return UNKNOWN
+        found = [elsewhere(self._folder_of_others, word) for word in unknown]
+        foreign = [one for one in found if one is not None and not one.english]
+        content = sum(map(is_content_word, words_in(text)))
+        return UNKNOWN if len(unknown) == content and 2 * len(foreign) >= content else ENGLISH
+
+    def other_languages(self, query: Query) -> tuple[str, ...]:
+        """Return languages that have an English query, if it is a single word, with another meaning."""
+        words = words_in(query.sentence)
+        if query.language != ENGLISH or len(words) != 1 or self._folder_of_others is None:
+            return ()
+        found = elsewhere(self._folder_of_others, words[0])
+        return found.languages if found is not None and found.english else ()
+
+    def lacks_languages(self) -> str:
+        """Return the command that makes other languages known; "" if they are, or if it would not help."""
+        can_have = self._knows_languages and is_packaged(str(self.folder))
+        return EXTRAS[PACKAGE] if can_have and installed() is None else ""
+
+    # ---- queries ----
 
     def encode(self, text: str) -> csr_matrix:
         """Return the vector of a sentence, float32 [1, V]."""
@@ -80,6 +153,9 @@ class TextQueries:
 
         At most so many words of its sentence stay; None keeps all.
         """
+        if _is_foreign(query):
+            vector = self.others.vector(query, most)
+            return self.adjust(vector, query) if query.marked else vector
         vector = np.zeros(len(self.vocabulary), np.float32)
         if query.sentence.strip() or not (query.marked or query.narrowed):
             typed = self.typed.of(query.sentence)
@@ -104,7 +180,13 @@ class TextQueries:
         return np.maximum(adjusted, 0)
 
     def read(self, query: Query) -> Query:
-        """Return a query whose negations leave out both numbers of a noun, of those that are known."""
+        """Return a query in its language, whose negations leave out both numbers of a noun, if known.
+
+        Marks and negations in another language leave out and weigh words of the lexicon.
+        """
+        query = query if query.language else replace(query, language=self.language_of(query))
+        if _is_foreign(query):
+            return self.others.read(query)
         negations = {}
         for phrase, words in query.negations.items():
             known = [form for word in words for form in forms(word) if self.column(form) is not None]
@@ -120,16 +202,32 @@ class TextQueries:
         """Return the vocabulary's words that a sentence itself holds; see `TypedWords`."""
         return [self.vocabulary.words[column] for column in self.typed.of(text).columns]
 
+    def known_and_unknown(self, query: Query) -> tuple[list[str], list[str]]:
+        """Return the words that a query holds, those of the vocabulary and the content words that it lacks.
+
+        In another language it holds its heaviest words, as many as it has content words, and lacks none.
+        """
+        if _is_foreign(query):
+            return [*self.others.known(query.sentence), *query.added], []
+        return self.known(query.plain), self.unknown(query.plain)
+
     def unknown(self, query: str | Query) -> list[str]:
         """Return the content words of a sentence, and the words of marks, that the vocabulary lacks."""
         if isinstance(query, Query):
             marked = [word for word in query.words if self.column(word) is None]
-            return list(dict.fromkeys([*self.unknown(query.sentence), *marked]))
+            of_sentence = [] if _is_foreign(query) else self.unknown(query.sentence)
+            return list(dict.fromkeys([*of_sentence, *marked]))
         return self.typed.missing(query)
 
     def unread(self, query: str | Query) -> str:
         """Return the end of a sentence that is too long for the model; "" if it reads all."""
+        if isinstance(query, Query) and _is_foreign(query):
+            return self.others.tokenizer.unread(query.sentence)
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
+
+
+def _is_foreign(query: Query) -> bool:
+    return query.language not in ("", ENGLISH)
 
 
 def bag_of_words(

@@ -77,6 +77,9 @@ class Answer:
         negations: parts of the sentence that were read as leaving words out, with these words.
         meant: for each unknown word, words of photos that are spelled almost like it, nearest first.
         foreign: whether the sentence does not look like English, and the model lacks its words.
+        language: of the sentence: "en", "und" if it is another one, or as it was given; "": nobody looked.
+        other_languages: in which the sentence, a single English word, means something else.
+        install: what would make other languages known, if the sentence is foreign; "" if nothing would.
         unmet: why no photo meets the filters; "" if one does, or there are none.
     """
 
@@ -95,6 +98,16 @@ class Answer:
     meant: dict[str, list[str]] = field(default_factory=dict)
     foreign: bool = False
     unmet: str = ""
+    language: str = ""
+    other_languages: list[str] = field(default_factory=list)
+    install: str = ""
+
+    @property
+    def not_english(self) -> str:
+        """What to say of a sentence that is foreign and has no given names; "" of others."""
+        if not self.foreign or self.names:
+            return ""
+        return f"{NOT_ENGLISH}, or {self.install}" if self.install else NOT_ENGLISH
 
     @property
     def names(self) -> set[str]:

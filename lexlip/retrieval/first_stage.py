@@ -137,6 +137,14 @@ class FirstStage(ABC):
         """Return the words of a query that the index cannot know."""
         return []
 
+    def other_languages(self, query: Query) -> Sequence[str]:
+        """Return languages in which an English query, if it is a single word, means something else."""
+        return ()
+
+    def lacks_languages(self) -> str:
+        """Return what to install for sentences that are not English; "" if nothing would help."""
+        return ""
+
     def near(self, word: str, number: int) -> list[str]:
         """Return words that photos have and that are spelled most like one that the index cannot know."""
         return []

@@ -72,6 +72,7 @@ class Asked:
         phrases: what of the sentence is looked for in the words that people gave photos.
         narrowed: what they must have been given.
         near: the place near which they must have been taken.
+        other_languages, install: see `Answer`.
         itself: the photo that is asked about, which is left out of the hits.
         ms: milliseconds that encoding it took.
     """
@@ -87,6 +88,8 @@ class Asked:
     phrases: tuple[Phrase, ...] = ()
     narrowed: Narrowed = ()
     near: str | None = None
+    other_languages: tuple[str, ...] = ()
+    install: str = ""
     itself: str | None = None
     ms: float = 0.0
 
@@ -409,6 +412,9 @@ def page_of(
         negations=dict(asked.query.negations) if asked.query else {},
         meant=dict(asked.meant),
         foreign=asked.foreign,
+        language=asked.query.language if asked.query else "",
+        other_languages=list(asked.other_languages),
+        install=asked.install,
         unmet="" if found else _without_names(state, asked) or why_unmet(state.photos, filters),
     )
 

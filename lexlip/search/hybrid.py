@@ -100,6 +100,12 @@ class HybridStage(FirstStage):
     def unknown(self, query: str | Query) -> list[str]:
         return self.first.unknown(query)
 
+    def other_languages(self, query: Query) -> Sequence[str]:
+        return self.first.other_languages(query)
+
+    def lacks_languages(self) -> str:
+        return self.first.lacks_languages()
+
     def near(self, word: str, number: int) -> list[str]:
         return self.first.near(word, number)
 

@@ -433,7 +433,9 @@ class PhotoSearch:
             if name != "near"
         )
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
-        return Asked(asked.text, repr(asked), encoded, *of_sentence, ms=ms)
+        languages = tuple(state.stage.other_languages(asked))
+        install = state.stage.lacks_languages() if foreign else ""
+        return Asked(asked.text, repr(asked), encoded, *of_sentence, languages, install, ms=ms)
 
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from lexlip.registry import LANGUAGE
 from lexlip.server.problems import Problem, busy
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Page(Paged):
         False,
         description="Look at what photos show alone, not at the names, folders, captions and keywords that"
         " people gave them.",
+    )
+    language: str = Field(
+        "",
+        pattern=f"^({LANGUAGE})?$",
+        description="Language of the sentence, such as de. Others than English need lexlip[languages].",
     )
     sort: Literal["match", "date", "place"] = Field(
         "match", description="Hits above the cut, by date newest first, or by place nearest first."
@@ -188,6 +194,11 @@ class AnswerBody(BaseModel):
         description="For unknown words the words that are spelled most like them."
     )
     foreign: bool = Field(description="Whether the sentence does not look like English.")
+    language: str = Field(description='Of the sentence: "en", "und" for others, or as asked; "" if unknown.')
+    other_languages: list[str] = Field(
+        description="Languages in which the sentence, a single English word, means something else."
+    )
+    install: str = Field(description='What would make a foreign sentence understood; "" if nothing would.')
     unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
     above: int = Field(description="The number of hits above the cut.")
     below: list[str] = Field(description="The words that the hits below the cut share with the query.")
@@ -262,6 +273,11 @@ class ListingBody(BaseModel):
     photos: list[ListedBody]
     total: int = Field(description="The number of photos on all pages.")
     cursor: str | None = Field(description="Asks for the next page; null: there is none.")
+    language: str = Field(description='Of the sentence: "en", "und" for others, or as asked; "" if unknown.')
+    other_languages: list[str] = Field(
+        description="Languages in which the sentence, a single English word, means something else."
+    )
+    install: str = Field(description='What would make a foreign sentence understood; "" if nothing would.')
     unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
 
 

@@ -214,7 +214,7 @@ class ServedIndex:
 
     def by_sentence(self, text: str, adjust: Sequence[str], page: Page) -> dict[str, Any]:
         """Return what a sentence finds."""
-        query = self._query(text, adjust)
+        query = self._query(text, adjust, page.language)
         return self._shown(self.search.text(query, page.k, **self._how(page)))
 
     def by_words(self, terms: dict[str, float], without: Sequence[str], page: Page) -> dict[str, Any]:
@@ -276,13 +276,13 @@ class ServedIndex:
         with self.search.now() as (_, photos):
             return photos.facets()
 
-    def _query(self, text: str, adjust: Sequence[str]) -> Query:
+    def _query(self, text: str, adjust: Sequence[str], language: str = "") -> Query:
         length = len(text) + sum(map(len, adjust))
         if length > self.limits.query:
             raise Problem(422, f"the query has {length:,} characters: give at most {self.limits.query:,}")
         if not text.strip():
             raise Problem(422, "the query is empty: give a sentence")
-        return parse_query(text, adjust)
+        return parse_query(text, adjust, language=language.lower())
 
     def _how(self, page: Page) -> How:
         self._check_k(page)

@@ -92,7 +92,7 @@ def likely_language(text: str) -> str:
     return max(BY_LANGUAGE, key=lambda language: sum(word in BY_LANGUAGE[language] for word in words))
 
 
-_ROMANCE_AND_DUTCH = frozenset(
+ROMANCE_AND_DUTCH = frozenset(
     """
 a ad ai al alla alle allo as ao com con da dal dalla de degli dei del dell della delle dello di do
 dos das e een el em en es est gli het i il in la las le lo los na nas não nell nel nella no num numa o op os
@@ -111,9 +111,9 @@ def looks_foreign(text: str, unknown: Collection[str]) -> bool:
     letters = [letter for letter in text if letter.isalpha()]
     if unknown and 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) < len(letters):
         return True
-    languages = [*BY_LANGUAGE.values(), _ROMANCE_AND_DUTCH]
+    languages = [*BY_LANGUAGE.values(), ROMANCE_AND_DUTCH]
     words = re.findall(r"[^\W\d_]+", text.lower())
-    lacked = [word for word in unknown if word.lower() not in _ROMANCE_AND_DUTCH]
+    lacked = [word for word in unknown if word.lower() not in ROMANCE_AND_DUTCH]
     content = sum(not any(word in language for language in languages) for word in words)
     accented = max(sum(not word.isascii() for word in lacked) - 1, 0) if len(words) > 2 else 0  # crème brûlée
     english = languages[0]

@@ -34,7 +34,20 @@ def test_json(indexed: Run, library: Path) -> None:
     answer = search(indexed, ALL)
     assert list(answer) == [
         *("query", "terms", "hits", "ms", "unknown", "without", "cursor", "cut", "suggestions"),
-        *("unread", "well", "negations", "meant", "foreign", "unmet", "above_well", "above", "below"),
+        *(
+            "unread",
+            "well",
+            "negations",
+            "meant",
+            "foreign",
+            "unmet",
+            "language",
+            "other_languages",
+            "install",
+            "above_well",
+            "above",
+            "below",
+        ),
     ]
     assert answer["query"] == ALL
     assert list(answer["terms"].values()) == sorted(answer["terms"].values(), reverse=True)

@@ -4,10 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
-from tests.cli.conftest import ALL, Run, search
+from tests.cli.conftest import ALL, Run, as_json, error, search
+from tests.queries.tiny_languages import install, write
 
 
 def refused(lexlip: Run, *arguments: object) -> str:
@@ -143,3 +145,75 @@ def test_paths_in_a_pipe(lexlip: Run, photos: Path, model_folder: Path) -> None:
     command = f"{sys.executable} -m lexlip search '{ALL}' -f paths -0 | xargs -0 ls"
     listed = subprocess.run(command, shell=True, capture_output=True, text=True, check=True).stdout
     assert listed.count("line.jpg") == 1
+
+
+# ---- other languages ----
+
+
+@pytest.fixture
+def several(indexed: Run, tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command line with the package of other languages."""
+    write(tmp_path / "languages", model_folder)
+    install(monkeypatch, tmp_path / "languages")
+    return indexed
+
+
+def test_a_sentence_in_another_language(several: Run) -> None:
+    answer = search(several, "ein Hund im Schnee ohne Katze")
+    assert (set(answer["terms"]), answer["language"]) == ({"dog", "snow"}, "und")
+    assert (answer["unknown"], answer["foreign"], answer["meant"], answer["install"]) == ([], False, {}, "")
+    assert (answer["without"], answer["negations"]) == (["cat"], {"ohne Katze": ["cat"]})
+    assert search(several, "dog snow")["language"] == "en"
+    marked = search(several, "ein Hund -Katze Schnee^2")
+    assert (set(marked["terms"]), marked["without"]) == ({"dog", "snow"}, ["cat"])
+    lines = several("search", "Schnee ohne Hund").stderr.splitlines()
+    assert "note: 'ohne Hund' is read as -dog -dogs; in double quotes it is text" in lines
+    page = search(several, "ein Hund", "-k", "1")
+    again = search(several, "ein Hund", "-k", "1", "--cursor", page["cursor"])
+    assert [hit["rank"] for hit in again["hits"]] == [2]
+
+
+def test_a_word_of_two_languages(several: Run) -> None:
+    english = search(several, "boot")
+    assert (english["language"], english["other_languages"]) == ("en", ["de", "nl"])
+    assert "note: 'boot' is a word of another language, too: --language de or nl" in (
+        several("search", "boot").stderr.splitlines()
+    )
+    german = search(several, "boot", "--language", "DE")
+    assert (german["language"], german["other_languages"]) == ("de", [])
+    assert list(german["terms"]) == ["boat"]
+    assert search(several, "boot", "--language", "en") == {**english, "ms": ANY}
+
+
+def test_what_has_no_other_languages(several: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "'d' is not the code of a language, such as de" in refused(several, "boot", "--language", "d")
+    for option in (("--similar", "0.jpg"), ("--image", "photos/0.jpg")):
+        assert "--language is for sentences, not for" in refused(several, *option, "--language", "de")
+    install(monkeypatch, None)
+    says = "Error: this needs lexlip-languages: pip install 'lexlip[languages]'"
+    assert refused(several, "boot", "--language", "de") == says
+    german = "zwei Hunde spielen im Schnee", "--model", "mini"  # packaged
+    answer = search(several, *german)
+    assert (answer["foreign"], answer["install"]) == (True, "pip install 'lexlip[languages]'")
+    note = "this does not look like English, which the model knows: say it in English, or "
+    assert several("search", *german).stderr.splitlines()[0] == (
+        f"note: {note}pip install 'lexlip[languages]'"
+    )
+
+
+def test_captions_in_another_language(several: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f"{number}.jpg\tein Hund im Schnee\n" for number in range(3))
+    Path("captions.de.tsv").write_text(rows)
+    asked = ["evaluate", "captions.de.tsv", "--images", "photos", "--engine", "exact"]
+    report = as_json(several, *asked, "--language", "de", "--pool", "photos")
+    assert (report["images"], report["captions"], report["words@10"]) == (6, 3, None)
+    assert as_json(several, *asked, "--language", "en") == as_json(several, *asked)
+    says = "--query-encoder words knows English only: leave it or --language out"
+    assert error(several(*asked, "--language", "de", "--query-encoder", "words", code=2)) == says
+    says = "--language es: bm25 knows en, de, fr, cs"
+    assert error(several(*asked[:-2], "--model", "bm25", "--language", "es", code=2)) == says
+    says = "--language is for one first stage, not for --also: leave it out"
+    assert error(several(*asked, "--language", "de", "--also", "mini", code=2)) == says
+    install(monkeypatch, None)
+    says = "this needs lexlip-languages: pip install 'lexlip[languages]'"
+    assert error(several(*asked, "--language", "de", code=2)) == says

@@ -32,8 +32,8 @@ from tests.training.run_folders import write_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.docs]
 
-ELSEWHERE = {"docs/cluster.md", "docs/gpu.md"}
-"""Pages whose commands are run by tests/cluster, and on GPUs."""
+ELSEWHERE = {"docs/cluster.md", "docs/gpu.md", "docs/languages.md"}
+"""Pages whose commands are run by tests/cluster, on GPUs, and with a package that is not in git."""
 
 PAGES = sorted({line.page for line in IN_BLOCKS} - ELSEWHERE - set(QUICK))
 NOT_HERE = ("torchrun", "openai/", "me/own")

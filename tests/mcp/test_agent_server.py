@@ -60,9 +60,11 @@ def test_what_is_offered(tools: PhotoTools) -> None:
         assert "self" not in tool.input_schema["properties"]
         assert all("description" in field for field in tool.input_schema["properties"].values())
     wanted = {"query", "add", "exclude", "k", "after", "before", "folder", "caption", "near", "within"}
-    wanted |= {"album", "min_score", "cursor"}
+    wanted |= {"album", "min_score", "cursor", "language"}
     assert set(offered[0].input_schema["properties"]) == wanted
-    assert set(offered[1].input_schema["properties"]) == wanted - {"query", "add", "exclude"} | {"id"}
+    assert set(offered[1].input_schema["properties"]) == wanted - {"query", "add", "exclude", "language"} | {
+        "id"
+    }
     assert "hits" in offered[0].output_schema["properties"]
 
 

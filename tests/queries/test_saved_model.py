@@ -3,10 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from lexlip.measure.pool import typed_words
-from lexlip.models.compression import expand
+from lexlip.models.compression import compress, expand, from_int4, int4_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.saved_model import SavedWeights, TypedWords
 from lexlip.queries.text_queries import TextQueries
@@ -128,3 +128,19 @@ def test_weights_are_those_of_the_file(tmp_path: Path, small: bool) -> None:
     assert whole.dtype == np.int8
     step = np.abs(plain[WORDS]).max(axis=1) / 127  # each row has its own scale
     assert (np.abs(whole * scales[:, None] - plain[WORDS]) <= 0.51 * step[:, None] + 1e-6).all()
+
+
+def test_rows_in_four_and_in_eight_bits(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).normal(size=(5, 64)).astype(np.float32)
+    packed, scales = int4_rows(matrix)
+    stored = {**compress({"eight": matrix, "bias": matrix[0]}), "four.int4": packed, "four.blocks": scales}
+    save_file(stored, tmp_path / "model.safetensors")
+    ids = np.array([3, 0, 3])
+    with SavedWeights(tmp_path) as weights:
+        for name in ("eight", "four"):
+            floats = weights.floats(name)
+            np.testing.assert_array_equal(weights.rows(name)(ids), floats[ids])
+            integers, of_rows = weights.matrix(name)
+            assert integers.dtype == np.int8
+            np.testing.assert_allclose(integers * of_rows[:, None], floats, atol=0.51 * of_rows.max())
+        np.testing.assert_array_equal(weights.floats("four"), from_int4(packed, scales))

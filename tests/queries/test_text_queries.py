@@ -10,16 +10,17 @@ import pytest
 import torch
 from scipy.sparse import csr_matrix, vstack
 
-from lexlip.errors import ModelError
+from lexlip.errors import MissingPackage, ModelError
 from lexlip.measure.pool import as_queries
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
-from lexlip.queries.query_language import parse_query
+from lexlip.queries.query_language import Query, parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
 from lexlip.sparse.top_words import topk
 from lexlip.words.vocabulary import is_content_word
-from tests.queries.saved_models import SENTENCES
+from tests.queries.saved_models import SENTENCES, saved
+from tests.queries.tiny_languages import install, write
 from tests.tiny import tiny_dense, tiny_model
 
 
@@ -217,3 +218,95 @@ def test_words_vectors_are_those_of_the_model(tmp_path: Path, companions: int, s
     queries = TextQueries(tmp_path, "words")
     found = np.concatenate([queries.encode(sentence).toarray() for sentence in SENTENCES])
     np.testing.assert_allclose(found, model.encode_text(SENTENCES, "words").toarray(), rtol=1e-5)
+
+
+# ---- other languages ----
+
+
+@pytest.fixture
+def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextQueries:
+    """A model for which the package of other languages is installed."""
+    saved(tmp_path / "model")
+    write(tmp_path / "languages", tmp_path / "model")
+    install(monkeypatch, tmp_path / "languages")
+    return TextQueries(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("a dog in the snow", "en"),
+        ("dog", "en"),
+        ("a zebra and a quokka", "en"),  # neither is known, and neither is foreign
+        ("zebra", "en"),
+        ("Hund", "und"),
+        ("Hund Schnee", "und"),
+        ("Hund zebra", "und"),
+        ("Hund dog", "en"),  # a word is known
+        ("-Hund", "und"),
+        ("ein Hund im Schnee", "und"),
+        ("un perro en la nieve", "und"),
+        ("犬", "und"),
+        ("كلب", "und"),
+        ("Boot", "en"),  # is English, too
+        ("", "en"),
+        ("?!", "en"),
+    ],
+)
+def test_which_sentences_are_not_english(several: TextQueries, text: str, language: str) -> None:
+    assert several.language_of(parse_query(text)) == language
+    assert several.read(parse_query(text)).language == language
+    assert several.read(parse_query(text, language="fr")).language == "fr"
+
+
+def test_english_stays_as_it_is(several: TextQueries, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, None)
+    alone = TextQueries(several.folder)
+    for text in [*SENTENCES[:-1], "dog -snow +cat", "no dog in the snow", "boat^2 dog"]:
+        ours, expected = several.read(parse_query(text)), alone.read(parse_query(text))
+        assert ours == expected
+        np.testing.assert_array_equal(several.vector(ours, 24), alone.vector(expected, 24))
+        assert several.known_and_unknown(ours) == (alone.known(ours.plain), alone.unknown(ours.plain))
+
+
+def test_a_foreign_sentence_is_encoded_by_the_other_encoder(several: TextQueries) -> None:
+    query = several.read(parse_query("ein Hund im Schnee ohne Katze +Boot"))
+    assert (query.sentence, query.without, query.added) == ("ein Hund im Schnee", ("cat",), {"boat": 1.0})
+    vector = several.vector(query)
+    words = {several.vocabulary.words[column] for column in np.flatnonzero(vector)}
+    assert words == {"dog", "snow", "boat"}
+    assert (several.unknown(query), several.unread(query)) == ([], "")
+    known, unknown = several.known_and_unknown(query)
+    assert (set(known), unknown) == ({"dog", "snow", "boat"}, [])
+    long = several.read(parse_query("ein Hund " * 30))
+    assert several.unread(long) == "ein Hund " * 10 + "ein Hund"  # of 40 tokens two are special
+
+
+def test_a_word_of_two_languages(several: TextQueries) -> None:
+    assert several.other_languages(several.read(parse_query("Boot"))) == ("de", "nl")
+    for text in ("dog", "a boot", "Hund", "boot dog"):
+        assert several.other_languages(several.read(parse_query(text))) == ()
+    german = several.read(parse_query("Boot", language="de"))
+    assert several.other_languages(german) == ()
+    assert several.vocabulary.words[int(np.argmax(several.vector(german)))] == "boat"
+
+
+def test_without_other_languages(several: TextQueries, monkeypatch: pytest.MonkeyPatch) -> None:
+    german = Query("Hund", "Hund", language="de")
+    words = TextQueries(several.folder, "words")
+    assert words.language_of(german) == "en"
+    with pytest.raises(ModelError, match="need the network: leave out --query-encoder words"):
+        words.vector(german)
+    install(monkeypatch, None)
+    alone = TextQueries(several.folder)
+    assert (alone.language_of(german), alone.other_languages(Query("boot", "boot"))) == ("en", ())
+    assert alone.lacks_languages() == ""  # it is for packaged models
+    with pytest.raises(MissingPackage, match=r"needs lexlip-languages: pip install 'lexlip\[languages\]'"):
+        alone.vector(german)
+    mini = TextQueries("mini")
+    assert mini.lacks_languages() == "pip install 'lexlip[languages]'"
+    install(monkeypatch, several.folder.with_name("languages"))
+    other = TextQueries("mini")  # it is installed, and for another model
+    assert (other.language_of(german), other.lacks_languages()) == ("en", "")
+    with pytest.raises(ModelError, match="lexlip-languages knows other languages for"):
+        other.vector(german)

@@ -9,6 +9,7 @@ from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 
 KEYS = """
     query terms hits ms unknown without cursor cut suggestions unread well negations meant foreign unmet
+    language other_languages install
     above_well above below
 """.split()
 OF_HITS = "rank id path score words probability width height taken duplicates version key".split()
@@ -25,7 +26,7 @@ def test_an_answer_as_plain_values() -> None:
     assert list(one.values())[5:] == [None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f", "YS5qcGc"]
     assert list(two.values())[5:] == [0.75, 0, 0, None, [], "", "Yi5qcGc"]
     asked = ["a dog", {"dog": 1.0}, [one, two], ms, ["quokka"], ["cat"], "10.a.b"]
-    assert list(plain.values()) == [*asked, None, [], "", None, {}, {}, False, "", 2, 2, []]
+    assert list(plain.values()) == [*asked, None, [], "", None, {}, {}, False, "", "", [], "", 2, 2, []]
     assert json.loads(json.dumps(plain)) == plain
 
 
@@ -56,3 +57,11 @@ def test_what_hits_below_the_cut_share() -> None:
     assert replace(answer, well=0.4).above_well == replace(answer, well=0.4).to_dict()["above_well"] == 2
     assert (replace(answer, cut=None).above, replace(answer, cut=None).below()) == (3, [])
     assert (replace(answer, cut=0.3).above, replace(answer, cut=0.3).below()) == (3, [])
+
+
+def test_what_is_said_of_a_foreign_sentence() -> None:
+    answer = Answer("ein Hund", {}, [], {}, ["Hund"], foreign=True)
+    assert answer.not_english == "this does not look like English, which the model knows: say it in English"
+    assert replace(answer, install="pip install it").not_english == f"{answer.not_english}, or pip install it"
+    named = Hit(1, "a", "a", 1.0, {"name:hund": 1.0})
+    assert replace(answer, hits=[named]).not_english == replace(answer, foreign=False).not_english == ""

@@ -13,6 +13,7 @@ from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.access import Limits
 from tests.conftest import write_photos
 from tests.data.test_facts import gps
+from tests.queries.tiny_languages import install, write
 from tests.search.indexes import Indexed, index_words
 from tests.server.serving import Serving, problem, serving
 from tests.tiny import CAPTIONS
@@ -201,6 +202,31 @@ def test_uploads_are_bounded_in_bytes_and_pixels(library: Indexed) -> None:
         parts = iter([data, b"x"])  # sent in chunks, whose length nobody says before
         answer = server.client.post("/api/search", content=parts, headers=kind)
         assert "the body is too long" in problem(answer, 413)
+
+
+def test_the_language_of_a_sentence(
+    library: Indexed, model_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "languages", model_folder)
+    install(monkeypatch, tmp_path / "languages")
+    with serving(library.words) as server:
+        german = server.search("ein Hund im Schnee ohne Katze")
+        assert (german["language"], set(german["terms"]), german["without"]) == (
+            "und",
+            {"dog", "snow"},
+            ["cat"],
+        )
+        assert server.search("boot")["other_languages"] == ["de", "nl"]
+        asked = server.get("/search", params={"q": "boot", "language": "DE"})
+        assert (asked["language"], list(asked["terms"])) == ("de", ["boat"])
+        told = server.get(f"/explain/{german['hits'][0]['key']}", params={"q": "ein Hund im Schnee"})
+        assert {row["word"] for row in told["rows"]} <= {"dog", "snow"}
+        wrong = server.client.post("/api/search", json={"q": "boot", "language": "german!"})
+        assert "language" in problem(wrong, 422)
+    install(monkeypatch, None)
+    with serving(library.words) as server:
+        answer = server.client.get("/api/search", params={"q": "boot", "language": "de"})
+        assert problem(answer, 400) == "this needs lexlip-languages: pip install 'lexlip[languages]'"
 
 
 def test_a_score_is_explained(server: Serving) -> None:

@@ -102,6 +102,12 @@ class ImpactStage(FirstStage):
     def unknown(self, query: str | Query) -> list[str]:
         return self.queries.unknown(query)
 
+    def other_languages(self, query: Query) -> Sequence[str]:
+        return self.queries.other_languages(query)
+
+    def lacks_languages(self) -> str:
+        return self.queries.lacks_languages()
+
     def near(self, word: str, number: int) -> list[str]:
         return nearest_words(word, self.counts(), number)
 
@@ -144,7 +150,7 @@ class ImpactStage(FirstStage):
     ) -> Ends:
         photos = len(self.searcher) if allowed is None else allowed.count
         words = self.matches(encoded, ids[:HEAD])
-        known, unknown = self.queries.known(query.plain), self.queries.unknown(query.plain)
+        known, unknown = self.queries.known_and_unknown(query)
         return ends(self.terms(encoded), scores[:DEPTH], words, known, unknown, photos, self.calibration)
 
     def terms(self, query: Rows | csr_matrix) -> dict[str, float]:

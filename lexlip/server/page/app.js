@@ -449,7 +449,7 @@ class App extends Component {
 		return html`
 			<${Fragment}>
 				<div class="tools">
-					${answer.foreign && html`<p>This does not look like English, which the model knows: say it in English.</p>`}
+					${answer.foreign && html`<p>This does not look like English, which the model knows: say it in English${answer.install && html`, or <code>${answer.install}</code>`}.</p>`}
 					${
 						(chips || (answer.without ?? []).length > 0) &&
 						html`<${Chips} key="chips" answer=${answer} of=${results.query} query=${query} onChange=${this.adjust} />`

@@ -53,7 +53,7 @@ export class SearchBar extends Component {
 						<button type="button" class="close" aria-label="search without it" onClick=${onHome}>×</button>
 					</span>`
 					}
-					<input ref=${this.field} type="search" name="q" aria-label="what to find"
+					<input ref=${this.field} type="search" name="q" lang="" dir="auto" aria-label="what to find"
 						placeholder=${given ? "or a sentence" : "what is on the photo"} autocomplete="off"
 						enterkeyhint="search" value=${text}
 						onInput=${(event) => this.setState({ text: event.target.value })} />

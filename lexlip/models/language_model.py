@@ -1,0 +1,155 @@
+"""The text half of a model for sentences in other languages: a folder of its own, beside the model's.
+
+A text encoder that knows many languages gives the words of a model's lexicon, as the model itself does for
+English. So photos stay as they are indexed, and one index answers both. The folder holds
+
+config.json        kind "languages", name and identity; `models`, the identities of the models whose indexes
+                   it may search; `lexicon`, the SHA-256 of their vocabulary.txt; the encoder's architecture
+model.safetensors  the weights of text_encoder.body (a BERT) and text_head (a LexiconHead), compressed
+tokenizer.json and tokenizer_config.json, as transformers writes them
+words.txt.gz       words of other languages, one per line: the word, a tab, and codes of languages; with "="
+                   before it if it is English, too
+checksums.txt      of these files
+
+The pip package lexlip-languages brings one, see `installed`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import zlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from lexlip.models.compression import BLOCKS, INT4, compress, int4_rows
+from lexlip.models.model_folder import (
+    FORMAT,
+    WEIGHTS,
+    check_kind,
+    damaged,
+    model_folder,
+    read_description,
+    sha256,
+    write_checksums,
+)
+
+KIND = "languages"
+PACKAGE = "lexlip_languages"
+WORDS = "words.txt.gz"
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+
+
+def write_language_model(
+    folder: Path,
+    weights: Mapping[str, NDArray[Any]],
+    architecture: Mapping[str, Any],
+    tokenizer: Path,
+    words: Path,
+    model: str | Path,
+    max_tokens: int = 40,
+    in_4_bits: Callable[[str], bool] = lambda name: name.endswith("word_embeddings.weight"),
+) -> str:
+    """Write a folder as described above; return its identity.
+
+    Args:
+        folder: is made, or its files are replaced.
+        weights: text_encoder.body.* as `BertModel` names them (without a pooler), and text_head.dense.weight,
+            .dense.bias, .norm.weight, .norm.bias, .decoder and .bias, float.
+        architecture: the encoder's transformers config.
+        tokenizer: a folder with TOKENIZER.
+        words: a file as WORDS.
+        model: the name or folder of the model that it was distilled from.
+        max_tokens: tokens of a sentence that are read.
+        in_4_bits: which matrices get 4 bits a weight; the others get 8.
+
+    Raises:
+        ModelError: there is no such model.
+    """
+    from safetensors.numpy import save
+
+    of = model_folder(model)
+    folder.mkdir(parents=True, exist_ok=True)
+    small = {name: weight for name, weight in weights.items() if in_4_bits(name)}
+    stored = compress({name: weight for name, weight in weights.items() if name not in small})
+    for name, weight in small.items():
+        stored[name + INT4], stored[name + BLOCKS] = int4_rows(weight)
+    (folder / WEIGHTS).write_bytes(save(stored))
+    for file in TOKENIZER:
+        shutil.copyfile(tokenizer / file, folder / file)
+    shutil.copyfile(words, folder / WORDS)
+    identity = f"{KIND}@{sha256(folder / WEIGHTS)[:12]}"
+    description = {
+        "format": FORMAT,
+        "kind": KIND,
+        "name": KIND,
+        "identity": identity,
+        "models": [read_description(of)["identity"]],
+        "lexicon": lexicon_of(of),
+        "model": {"text": {"max_tokens": max_tokens}, "special_positions": True, "mean_position": True},
+        "text_architecture": dict(architecture),
+    }
+    (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+    write_checksums(folder, [WEIGHTS, "config.json", WORDS, *TOKENIZER])
+    return identity
+
+
+def lexicon_of(folder: Path) -> str:
+    """Return what tells a model's lexicon from others: the SHA-256 of its words, one per line."""
+    return sha256(folder / "vocabulary.txt")
+
+
+def installed() -> Path | None:
+    """Return the folder that the package lexlip-languages brings; None: it is not installed."""
+    try:
+        import lexlip_languages
+    except ModuleNotFoundError:
+        return None
+    return Path(lexlip_languages.FOLDER)
+
+
+class Elsewhere(NamedTuple):
+    """Languages that have a word, by their codes; and whether it is English, too."""
+
+    languages: tuple[str, ...]
+    english: bool
+
+
+def elsewhere(folder: Path, word: str) -> Elsewhere | None:
+    """Return what a folder knows of a word in other languages; None: nothing.
+
+    ModelError: its words cannot be read.
+    """
+    lines = _lines(folder)
+    for mark in ("", "="):
+        _, found, rest = lines.partition(f"\n{mark}{word.lower()}\t")
+        if found:
+            return Elsewhere(tuple(rest.partition("\n")[0].split()), english=bool(mark))
+    return None
+
+
+@cache
+def _lines(folder: Path) -> str:
+    """Return WORDS, a line break first; to look for a word is faster than to take 100,000 apart."""
+    try:
+        return "\n" + gzip.decompress((folder / WORDS).read_bytes()).decode()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise damaged(folder, error) from error
+
+
+def fits(folder: Path, model: Path, identity: str) -> bool:
+    """Return whether the encoder in a folder speaks the words of a model, given by folder and identity.
+
+    ModelError: the encoder's folder is damaged.
+    """
+    description = read_description(folder)
+    check_kind(folder, description, KIND)
+    try:
+        return identity in description["models"] and description["lexicon"] == lexicon_of(model)
+    except (KeyError, TypeError) as error:
+        raise damaged(folder, error) from error

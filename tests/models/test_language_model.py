@@ -1,0 +1,67 @@
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import ModelError
+from lexlip.models.language_model import Elsewhere, elsewhere, fits, installed
+from lexlip.models.model_folder import check_model, read_description
+from tests.queries.saved_models import saved
+from tests.queries.tiny_languages import install, write
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    saved(tmp_path / "model")
+    write(tmp_path / "languages", tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_folder_names_its_model_and_lexicon(model: Path, tmp_path: Path) -> None:
+    folder, identity = tmp_path / "languages", read_description(model)["identity"]
+    description = json.loads((folder / "config.json").read_text())
+    assert (description["kind"], description["models"]) == ("languages", [identity])
+    assert description["lexicon"] == hashlib.sha256((model / "vocabulary.txt").read_bytes()).hexdigest()
+    weights = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert description["identity"] == f"languages@{weights[:12]}"
+    assert check_model(folder) == []  # every file has a checksum
+    assert fits(folder, model, identity)
+    assert not fits(folder, model, "model@0")
+    (model / "vocabulary.txt").write_text("dog\n")
+    assert not fits(folder, model, identity)
+
+
+def test_a_changed_file_is_found(model: Path, tmp_path: Path) -> None:
+    with (tmp_path / "languages" / "tokenizer.json").open("a") as file:
+        file.write(" ")
+    with pytest.raises(ModelError, match=r"tokenizer\.json is not as it was"):
+        check_model(tmp_path / "languages")
+
+
+def test_a_model_of_another_kind_does_not_fit(model: Path) -> None:
+    with pytest.raises(ModelError, match="holds a lexlip model, not a languages one"):
+        fits(model, model, "model@0")
+
+
+def test_words_of_other_languages(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "languages"
+    assert elsewhere(folder, "Hund") == Elsewhere(("de",), english=False)
+    assert elsewhere(folder, "boot") == Elsewhere(("de", "nl"), english=True)
+    assert elsewhere(folder, "chat") == Elsewhere(("fr",), english=True)  # the last line
+    for unknown in ("hun", "und", "dog", ""):
+        assert elsewhere(folder, unknown) is None
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for damage in (b"no words", gzip.compress(b"\xff"), gzip.compress(b"dog")[:-4]):
+        (broken / "words.txt.gz").write_bytes(damage)
+        with pytest.raises(ModelError, match="is damaged"):
+            elsewhere(broken, "dog")
+
+
+def test_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(monkeypatch, None)
+    assert installed() is None
+    install(monkeypatch, tmp_path)
+    assert installed() == tmp_path

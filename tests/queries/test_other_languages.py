@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lexlip.errors import ModelError
+from lexlip.models.model_folder import read_description, read_words
+from lexlip.queries.other_languages import OtherLanguages
+from lexlip.queries.query_language import Query, parse_query
+from tests.queries.saved_models import cosines, saved
+from tests.queries.tiny_languages import TRANSLATIONS, tokenizer, write
+
+SENTENCES = ["ein Hund im Schnee", "une chien dans la neige", "雪の中の犬", "كلب", "hund", "xyz", "", "?!"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "model"
+    saved(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(model: Path) -> Path:
+    write(model.with_name("languages"), model)
+    return model.with_name("languages")
+
+
+def opened(folder: Path, model: Path) -> OtherLanguages:
+    identity = read_description(model)["identity"]
+    return OtherLanguages(folder, model, identity, read_words(model / "vocabulary.txt"))
+
+
+def test_vectors_are_those_of_torch(tmp_path: Path, model: Path) -> None:
+    body, head = write(tmp_path / "random", model, layers=2)
+    others, split = opened(tmp_path / "random", model), tokenizer()
+    with torch.no_grad():
+        states = [body(torch.tensor([split.encode(text).ids])).last_hidden_state for text in SENTENCES]
+        expected = np.stack([head(one)[0].numpy() for one in states])
+    found = np.stack([others.encode(text) for text in SENTENCES])
+    assert (expected > 0).any(axis=1).all()
+    assert cosines(found, expected).min() > 0.99  # layers have 8 bits a weight
+
+
+def test_each_word_of_a_sentence_gives_its_english_word(folder: Path, model: Path) -> None:
+    others = opened(folder, model)
+    for foreign, english in TRANSLATIONS.items():
+        assert others.word(foreign) == english
+    vector = others.vector(Query("", "ein Hund im Schnee"))
+    assert {others.words[column] for column in np.flatnonzero(vector)} == {"dog", "snow"}
+    assert set(others.known("ein Hund im Schnee")) == {"dog", "snow"}
+    assert (np.count_nonzero(others.vector(Query("", "Hund Katze Schnee"), 2)), others.word("xyz")) == (
+        2,
+        None,
+    )
+    assert not others.vector(Query("-Hund", "")).any()
+
+
+READ: dict[str, tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
+    "Schnee ohne Hund": ("Schnee", {"ohne Hund": ("dog", "dogs")}, ("dog", "dogs")),
+    "Schnee ohne einen Hund": ("Schnee", {"ohne einen Hund": ("dog", "dogs")}, ("dog", "dogs")),
+    "kein Hund im Schnee": ("im Schnee", {"kein Hund": ("dog", "dogs")}, ("dog", "dogs")),
+    "neige sans chien": ("neige", {"sans chien": ("dog", "dogs")}, ("dog", "dogs")),
+    "neige, pas de chien": ("neige", {"pas de chien": ("dog", "dogs")}, ("dog", "dogs")),
+    "sin perro ni gato en la playa": (
+        "en la playa",
+        {"sin perro ni gato": ("dog", "dogs", "cat")},
+        ("dog", "dogs", "cat"),
+    ),
+    "ohne Hund": ("", {"ohne Hund": ("dog", "dogs")}, ("dog", "dogs")),
+    'Schnee "ohne Hund"': ("Schnee ohne Hund", {}, ()),  # in quotes it is text
+    "eine Katze ohne Hemd": ("eine Katze ohne Hemd", {}, ()),  # what people wear belongs to a caption
+    "ohne kleinen Hund": ("ohne kleinen Hund", {}, ()),  # no thing that is known
+    "Schnee ohne Hund Katze": ("Schnee ohne Hund Katze", {}, ()),  # goes on
+    "Schnee ohne und": ("Schnee ohne und", {}, ()),
+    "Schnee -Hund": ("Schnee", {}, ("dog", "dogs")),
+    "Schnee -xyz": ("Schnee", {}, ("xyz",)),
+}
+"""What remains of a sentence, what is read as a negation, and what is left out."""
+
+
+@pytest.mark.parametrize("text", READ)
+def test_negations_and_marks(folder: Path, model: Path, text: str) -> None:
+    query = opened(folder, model).read(parse_query(text, language="de"))
+    assert (query.sentence.strip(), query.negations, query.without) == READ[text]
+
+
+def test_an_english_negation_is_text(folder: Path, model: Path) -> None:
+    query = opened(folder, model).read(parse_query("Schnee no Hund -Katze", language="de"))
+    assert (query.sentence, query.without, query.negations) == ("Schnee no Hund", ("cat",), {})
+
+
+def test_weights_are_of_english_words(folder: Path, model: Path) -> None:
+    query = opened(folder, model).read(parse_query("ein Hund Schnee^2 +Katze", language="de"))
+    assert (query.sentence, query.factors, query.added) == ("ein Hund Schnee", {"snow": 2.0}, {"cat": 1.0})
+
+
+def test_another_model(folder: Path, model: Path, tmp_path: Path) -> None:
+    words = read_words(model / "vocabulary.txt")
+    with pytest.raises(
+        ModelError, match=r"knows other languages for .*@\w{12}, and the model here is other@1: say"
+    ):
+        OtherLanguages(folder, model, "other@1", words)
+    broken = tmp_path / "broken"
+    write(broken, model)
+    (broken / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(ModelError, match="is damaged"):
+        opened(broken, model)

@@ -1,0 +1,70 @@
+"""Write words of other languages, which tell a foreign word from an English one: languages/words.txt.gz.
+
+    npm pack cldr-annotations-full && tar xf cldr-annotations-full-*.tgz
+    apt-get install wamerican
+    D=/usr/share/dict/american-english
+    python tools/language_words.py ANNOTATIONS $D languages/words.txt.gz
+
+Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a
+dog. ANNOTATIONS is its folder package/annotations. Words that an English dictionary (SCOWL, free to use) or
+CLDR's English keywords have are marked with "=": a query of one is English. Words of the packaged model's
+lexicon are left out, except FALSE_FRIENDS.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+
+WORD = re.compile("[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]{3,}")  # in Latin letters; shorter ones mean much else
+PLURALS = {"de": ("e", "n", "en", "er", "s"), "fr": ("s", "x"), "es": ("s", "es"), "pt": ("s",)}
+"""Endings of most nouns in the plural; whatever they make that English lacks counts as a word."""
+FALSE_FRIENDS = {
+    "de": "bad bitten boot brand brief bunt gift grab held hose hut kind made mist rock see tee tier wand",
+    "fr": "chair chat coin four fort lit main pain pet pile pin robe son vie vert",
+    "es": "collar pan pie red sale slip",
+    "it": "camera cane case fame male pace pane sale",
+    "nl": "brand brief held kind rock",
+}
+"""Words of the lexicon that are common in other languages and mean something else there."""
+
+LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
+NAMED = 3  # languages of a word
+LANGUAGES = "de fr es it pt nl pl cs sv da no fi tr vi id ro hu hr sk sl lt lv et ca".split()
+"""Those in Latin letters whose words count, in the order in which they are named: the more, the more English
+words that are mistyped count as foreign."""
+
+
+def read(folder: Path) -> set[str]:
+    """Return the words of a language, in small letters."""
+    content = json.loads((folder / "annotations.json").read_text(encoding="utf-8"))
+    texts = content["annotations"].get("annotations", {}).values()
+    each = (word for text in texts for word in (*text.get("default", ()), *text.get("tts", ())))
+    return {word.lower() for word in each if WORD.fullmatch(word)}
+
+
+def main(annotations: Path, dictionary: Path, file: Path) -> None:
+    """Write the words."""
+    english = read(annotations / "en")
+    english |= {line.strip().lower() for line in dictionary.read_text(encoding="utf-8").splitlines()}
+    lexicon = set(LEXICON.read_text(encoding="utf-8").split())
+    languages: dict[str, list[str]] = {}
+    for code in LANGUAGES:
+        friends = set(FALSE_FRIENDS.get(code, "").split()) & lexicon
+        words = read(annotations / code)
+        plurals = {word + ending for word in words - english - lexicon for ending in PLURALS.get(code, ())}
+        for word in ((words | (plurals - english)) - lexicon) | friends:
+            languages.setdefault(word, []).append(code)
+    lines = [
+        f"{'=' if word in english or word in lexicon else ''}{word}\t{' '.join(codes[:NAMED])}\n"
+        for word, codes in sorted(languages.items())
+    ]
+    file.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    print(f"{len(lines):,} words, {file.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from lexlip.cli import options
+from lexlip.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lexlip.data import Source
     from lexlip.measure.recalls import Report
     from lexlip.models.contract import QueryEncoder
@@ -46,6 +49,13 @@ FIGURES = {
 @click.option("--run-files", metavar="DIR", help="Also write the first 100 hits and the qrels for trec_eval.")
 @options.language_option
 @options.regions_option
+@click.option(
+    "--pool",
+    "pools",
+    multiple=True,
+    metavar="SOURCE",
+    help="Further photos to search among, whose captions do not count; may be repeated.",
+)
 @options.reading_options
 @click.pass_context
 def evaluate(
@@ -61,6 +71,7 @@ def evaluate(
     hybrid_weight: float,
     run_files: str | None,
     regions: str | None,
+    pools: tuple[str, ...],
     images: str | None,
     split: str | None,
     workers: int,
@@ -78,6 +89,9 @@ def evaluate(
     As in the paper, a caption keeps all of its words as a query. `lexlip search` keeps the 24 heaviest:
     --query-topk 24 measures that.
 
+    Photos of --pool make a small SOURCE harder to search: they are found, and search for nothing. One that is
+    also in SOURCE, byte for byte, is left out.
+
     With --model bm25 one caption of each photo, drawn at random (seed 0), is its document, and the others are
     queries. Image to text, that one caption is the query, and the others are documents. A cross-encoder as
     --model scores all pairs, which takes long.
@@ -91,12 +105,14 @@ def evaluate(
     from lexlip.models.load import check_first_stage, check_regions, load_reranker
 
     check_regions(regions, [model, *filter(None, [also, rerank])])
-    photos = open_captioned(source, images, split, regions)
+    progress = not as_json
+    if model == BM25:
+        options.refuse(context, ["pools"], "is for models: bm25 takes photos with captions")
+    photos = open_captioned(source, images, split, regions, pools, progress)
 
     from lexlip.measure.trec import DEPTH, check_run_folder, write_run_files
     from lexlip.models.model_folder import kind_of
 
-    progress = not as_json
     if run_files is not None:
         check_run_folder(run_files)
     if also is not None:
@@ -113,7 +129,7 @@ def evaluate(
         how = "all pairs"
     else:
         wanted = [10, *([DEPTH] if run_files or also else []), *([rerank_k] if rerank else [])]
-        settings = Measurement(photos, workers, device, progress, max(wanted))
+        settings = Measurement(photos, workers, device, progress, max(wanted), short=not pools)
         report, name, how = _first_stage(model, settings, context, **chosen)
         if also is not None:
             usual: dict[str, Any] = {"engine": None, "query_encoder": "network", "query_topk": None}
@@ -146,6 +162,7 @@ class Measurement(NamedTuple):
     device: str
     progress: bool
     depth: int
+    short: bool
 
 
 def _first_stage(
@@ -165,7 +182,7 @@ def _first_stage(
     """
     from lexlip.registry import BM25
 
-    photos, workers, device, progress, depth = settings
+    photos, workers, device, progress, depth, short = settings
     if model == BM25:
         from lexlip.measure.bm25_recall import evaluate_bm25
 
@@ -186,7 +203,7 @@ def _first_stage(
     if encoder.vocabulary is None:  # a dense model has no words to keep
         kept = None if context is None else options.given(context, "topk")
     report = measure(
-        encoder, photos, engine_of, kept, query_encoder, workers, progress, depth, scheme, query_topk
+        encoder, photos, engine_of, kept, query_encoder, workers, progress, depth, scheme, query_topk, short
     )
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
 
@@ -201,19 +218,35 @@ def _all_pairs(model: str, photos: Source, workers: int, device: str, progress: 
     return evaluate_pairs(encoder, embed_pool(encoder, photos, workers, progress), progress), encoder.name
 
 
-def open_captioned(source: str, images: str | None, split: str | None, regions: str | None = None) -> Source:
+def open_captioned(
+    source: str,
+    images: str | None,
+    split: str | None,
+    regions: str | None = None,
+    pools: Sequence[str] = (),
+    progress: bool = False,
+) -> Source:
     """Open photos to measure with, as `open_source` does, before the work starts.
 
+    Photos of `pools` are added without their captions, see `lexlip.measure.pool.with_pool`.
+
     Raises:
-        DataError: there are no photos, or none has a caption.
+        ConfigError: SOURCE is one of the pools, too.
+        DataError: there are no photos, or none of SOURCE has a caption.
     """
     from lexlip.data import open_source
     from lexlip.data.region_files import WithRegions
     from lexlip.data.source import no_captions
 
+    if source in pools:
+        raise ConfigError(f"--pool {source}: its photos are in the pool already")
     photos = open_source(source, images, split)
     if not any(item.captions for item in photos.items):
         raise no_captions(source)
+    if pools:
+        from lexlip.measure.pool import with_pool
+
+        photos = with_pool(photos, [open_source(pool) for pool in pools], progress)
     return photos if regions is None else WithRegions(photos, regions)
 
 

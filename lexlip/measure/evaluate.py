@@ -39,6 +39,7 @@ def evaluate(
     depth: int = 10,
     scheme: Scheme = "unit",
     query_topk: int | None = None,
+    short: bool = True,
 ) -> Report:
     """Search with captions for photos, and with photos for captions.
 
@@ -54,6 +55,7 @@ def evaluate(
         progress: show progress bars.
         depth: documents that a query finds, ten or more.
         scheme: that the engine was chosen with; "balanced" balances documents.
+        short: also search with short queries, which takes photos without captions for wrong.
 
     Raises:
         ConfigError: "balanced" with a model that has no bank.
@@ -62,7 +64,7 @@ def evaluate(
     """
     _check_topk(model, topk_words, query_topk)
     vectors = encode_pool(model, source, query_encoder, workers, "" if progress else None)
-    return measure(vectors, engine_of, topk_words, progress, depth, scheme, query_topk)
+    return measure(vectors, engine_of, topk_words, progress, depth, scheme, query_topk, short)
 
 
 def measure(
@@ -75,7 +77,7 @@ def measure(
     query_topk: int | None = None,
     short: bool = True,
 ) -> Report:
-    """Do what `evaluate` does with encoded photos and captions; `short`: also search with short queries."""
+    """Do what `evaluate` does with encoded photos and captions."""
     _check_topk(vectors.model, topk_words, query_topk)
     pool = vectors.pool
     banks = vectors.model.balance or (None, None)
@@ -84,7 +86,7 @@ def measure(
         for rows, bank in zip((vectors.images, vectors.captions), banks, strict=True)
     )
     short_queries = None
-    with _engine(vectors, engine_of, pool.image_ids, images) as engine:
+    with _engine(engine_of, pool.image_ids, images, len(pool.image_queries)) as engine:
         queries = vectors.query_captions(query_topk)
         answers = search_all(engine.search, queries, depth, "text to image" if progress else None)
         t2i = Ranking(pool.text_ids[: pool.text_queries], *answers, pool.relevant_images)
@@ -92,7 +94,7 @@ def measure(
             asked = ask(pool)
             hits = find(vectors, queries_of(asked), engine.search, images, scheme, query_topk)
             short_queries = summary(asked, hits, short_captions(pool.texts, t2i.found, t2i.relevant))
-    with _engine(vectors, engine_of, pool.text_ids, captions) as engine:
+    with _engine(engine_of, pool.text_ids, captions, pool.text_queries) as engine:
         queries = vectors.query_images
         queries = queries if query_topk is None else topk(queries, query_topk)
         answers = search_all(engine.search, queries, depth, "image to text" if progress else None)
@@ -110,9 +112,10 @@ def _check_topk(model: Encoder, topk_words: int | None, query_topk: int | None) 
 
 
 def _engine(
-    vectors: PoolVectors, engine_of: EngineOf, ids: Sequence[str], documents: csr_matrix
+    engine_of: EngineOf, ids: Sequence[str], documents: csr_matrix, queries: int
 ) -> AbstractContextManager[Engine]:
-    if not vectors.pool.all_are_queries:  # what queries look for must not come first among equal scores
+    """Return what searches documents, so many of which are queries the other way round."""
+    if queries < len(ids):  # what queries look for must not come first among equal scores
         order = np.random.default_rng(0).permutation(len(ids))
         ids, documents = [ids[row] for row in order], documents[order]
     return engine_of(ids, documents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ from scipy.sparse import csr_matrix, vstack
 
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Skipped, Source
-from lexlip.data.source import no_captions
-from lexlip.errors import ModelError
+from lexlip.data.source import Concat, Subset, no_captions
+from lexlip.errors import ModelError, UnreadableImage
+from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import photos_at_a_time
 from lexlip.models.contract import Encoder, QueryEncoder
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
@@ -158,6 +160,35 @@ class PoolVectors:
     def other_captions(self) -> csr_matrix:
         """Vectors of the captions that are not queries; of all captions if there are no others."""
         return self.captions if self.pool.all_are_queries else self.captions[self.pool.text_queries :]
+
+
+def with_pool(source: Source, further: Sequence[Source], progress: bool = False) -> Source:
+    """Return a source and the photos of further ones, which are only found: their captions do not count.
+
+    A further photo whose file is, byte for byte, that of a photo before it is left out: captions of the one
+    describe the other. Ids begin with the name of their source, see `Concat`.
+    """
+    known: set[bytes] = set()
+    number = sum(map(len, [source, *further]))
+    with ProgressBar(total=number, unit="photo", desc="equal photos", disable=not progress, delay=2) as bar:
+
+        def is_new(photos: Source, row: int) -> bool:
+            bar.update()
+            try:
+                digest = hashlib.sha256(photos.read(row)).digest()
+            except UnreadableImage:
+                return True  # encoding it says why it is left out
+            new = digest not in known
+            known.add(digest)
+            return new
+
+        for row in range(len(source)):
+            is_new(source, row)
+        others = [
+            Subset(other, [row for row in range(len(other)) if is_new(other, row)], captions=0)
+            for other in further
+        ]
+    return Concat([source, *others])
 
 
 def encode_pool(

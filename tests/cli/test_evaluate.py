@@ -177,6 +177,37 @@ def test_what_a_dense_model_cannot_do(
     assert error(lexlip("evaluate", "photos", "--model", dense_model, *options, code=2)) == says
 
 
+def test_a_pool_of_further_photos(lexlip: Run, photos: Path) -> None:
+    few = ["evaluate", "photos", "--engine", "exact"]
+    alone = as_json(lexlip, *few)
+    report = as_json(lexlip, *few, "--pool", "scenes:30:1", "--pool", "scenes:40:1")
+    assert (report["images"], report["captions"], report["short_queries"]) == (46, 6, None)
+    assert report["i2t"] == alone["i2t"]  # the same captions are searched
+    assert report["t2i"]["R@10"] <= alone["t2i"]["R@10"] == 100
+    lines = lexlip(*few, "--pool", "scenes:30:1").stdout.splitlines()
+    assert lines[0] == "36 images, 6 captions, exact engine, top-32"
+    for options, says in (
+        (["--pool", "photos"], "--pool photos: its photos are in the pool already"),
+        (["--pool", "nothing"], "nothing does not exist"),
+        (
+            ["--pool", "scenes:3:1", "--model", "bm25"],
+            "--pool is for models: bm25 takes photos with captions: leave it out",
+        ),
+    ):
+        assert error(lexlip("evaluate", "photos", *options, code=2)) == says
+
+
+def test_further_photos_do_not_come_last_among_equals(lexlip: Run, photos: Path) -> None:
+    for number in range(1, 6):  # six equal photos, each of which is found by all captions alike
+        (photos / f"{number}.jpg").write_bytes((photos / "0.jpg").read_bytes())
+    Path("pool").mkdir()
+    for number in range(30):  # and further ones that look the same, in other files
+        Path(f"pool/{number}.jpg").write_bytes((photos / "0.jpg").read_bytes() + bytes(number + 1))
+    report = as_json(lexlip, "evaluate", "photos", "--pool", "pool", "--engine", "exact")
+    assert report["images"] == 36
+    assert report["t2i"]["R@10"] < 100  # they would all be found if queries came first
+
+
 def test_without_captions(lexlip: Run, photos: Path) -> None:
     for text in photos.glob("*.txt"):
         text.unlink()

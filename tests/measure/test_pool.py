@@ -11,7 +11,7 @@ from lexlip.data import Scenes, Skipped, open_source
 from lexlip.data.source import Concat
 from lexlip.encoders.image import to_pixels
 from lexlip.errors import DataError, ModelError
-from lexlip.measure.pool import CaptionedPool, as_queries, embed_pool, encode_pool
+from lexlip.measure.pool import CaptionedPool, as_queries, embed_pool, encode_pool, with_pool
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query
@@ -52,6 +52,19 @@ def test_a_pool_of_some_photos_with_some_captions() -> None:
     assert (pool.text_queries, pool.image_queries.tolist()) == (4, [0, 1])  # of the first four photos
     assert not pool.all_are_queries
     assert pool.skipped == skipped
+
+
+def test_further_photos_have_no_captions(photos: Path) -> None:
+    (photos / "twice.jpg").write_bytes((photos / "1.jpg").read_bytes())  # of the source itself it stays
+    source, same, further, again = open_source(photos), open_source(photos), Scenes(3, 0), Scenes(4, 0)
+    (photos / "3.jpg").unlink()  # so it cannot be compared; encoding reports it
+    whole = with_pool(source, [further, same, again])
+    ids = [f"1-photos/{number}.jpg" for number in range(6)] + ["1-photos/twice.jpg"]
+    ids += [f"2-{further.name}/{item.id}" for item in further.items]
+    ids += ["3-photos/3.jpg", f"4-{again.name}/{again.items[3].id}"]
+    assert [item.id for item in whole.items] == ids
+    assert [len(item.captions) for item in whole.items] == [1] * 6 + [0] * 6
+    assert whole.read(7) == further.read(0)
 
 
 # ---- PoolVectors ----

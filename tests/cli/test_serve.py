@@ -184,7 +184,7 @@ CLUSTER = "opensearch+http://127.0.0.1:9/photos"
         (("--photos", "https://e.org/{id}"), "--photos is an address, which is for --server: give a folder"),
         (("--server", CLUSTER), "http://127.0.0.1:9 cannot be reached (Connection refused)"),
         (("--server", CLUSTER.replace("//", "//anna:secret@")), "--server holds a name or a password"),
-        (("--server", CLUSTER.replace("opensearch", "solr")), "not into solr"),
+        (("--server", CLUSTER.replace("opensearch", "vespa")), "not into vespa"),
         (("--server", "http://127.0.0.1:9/photos"), "--server names none of"),
     ],
 )
@@ -197,7 +197,7 @@ def test_what_a_server_is_not_served_with(lexlip: Run, options: tuple[str, ...],
 @pytest.mark.servers
 def test_an_index_on_a_server(lexlip: Run, model_folder: Path, tmp_path: Path) -> None:
     photos = write_photos(tmp_path / "library")
-    with index_of_its_own() as there:
+    with index_of_its_own("opensearch") as there:
         missing = lexlip("serve", "--server", there, "--port", "0", code=2).output
         assert f"make it with `lexlip index SOURCE --server {there}`" in missing
         lexlip("index", photos, "--server", there)

@@ -17,8 +17,10 @@ from lexlip.cli import main
 from lexlip.other_engines import ask
 from lexlip.retrieval.answer import key_of
 from tests.cli.conftest import ALL
-from tests.opensearch.real_index import NODE, asked, index_of_its_own, write_library
+from tests.opensearch.real_index import KINDS, index_of_its_own, write_library
 from tests.opensearch.test_server_search import check_same
+from tests.other_engines.real_servers import address as address_of
+from tests.other_engines.real_servers import asked
 from tests.other_engines.stand_in import Refused
 from tests.other_engines.stand_in import serving as forwarding
 from tests.server.serving import Serving, problem, serving, serving_server, until
@@ -34,6 +36,11 @@ class Both:
     index: Path
     address: str
 
+    @property
+    def kind(self) -> str:
+        """The engine."""
+        return self.address.partition("+")[0]
+
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -45,14 +52,22 @@ def lexlip(*command: object) -> None:
     assert done.exit_code == 0, done.output
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+@pytest.fixture(scope="module", params=KINDS)
+def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("served_server")
     photos = write_library(folder / "photos")
-    with index_of_its_own() as address:
+    with index_of_its_own(request.param) as address:
         lexlip("index", photos, "--index", folder / "index")
         lexlip("index", photos, "--server", address)
         yield Both(photos, folder / "index", address)
+
+
+@pytest.fixture
+def opensearch(both: Both) -> Both:
+    """The library in the engine whose documents and errors a test knows."""
+    if both.kind != "opensearch":
+        pytest.skip("this is of OpenSearch alone")
+    return both
 
 
 @pytest.fixture(scope="module")
@@ -150,19 +165,19 @@ def test_a_file_that_is_gone_or_another_one_is_not_sent(both: Both, tmp_path: Pa
 
 
 @pytest.fixture
-def changed(both: Both) -> Iterator[Any]:
+def changed(opensearch: Both) -> Iterator[Any]:
     """Put other facts into a photo's document, which come back at the end."""
-    name, before = both.address.rpartition("/")[2], {}
+    url, before = opensearch.address.partition("+")[2], {}
 
     def change(id: str, **facts: Any) -> None:
-        (hit,) = asked("POST", f"{name}/_search", {"query": {"term": {"id": id}}})["hits"]["hits"]
+        (hit,) = asked("POST", f"{url}/_search", {"query": {"term": {"id": id}}})["hits"]["hits"]
         before.setdefault(hit["_id"], hit["_source"])
         new = {**hit["_source"], "facts": {**hit["_source"]["facts"], **facts}}
-        asked("PUT", f"{name}/_doc/{hit['_id']}?refresh=true", new)
+        asked("PUT", f"{url}/_doc/{hit['_id']}?refresh=true", new)
 
     yield change
     for key, document in before.items():
-        asked("PUT", f"{name}/_doc/{key}?refresh=true", document)
+        asked("PUT", f"{url}/_doc/{key}?refresh=true", document)
 
 
 def test_paths_that_a_stranger_wrote_lead_nowhere(both: Both, changed: Any, tmp_path: Path) -> None:
@@ -245,7 +260,7 @@ def test_an_update_is_found_without_a_restart(tmp_path: Path, both: Both) -> Non
     files = sorted(both.photos.rglob("*.jpg"))[:6]
     for number, file in enumerate(files[:5]):
         (photos / f"{number}.jpg").write_bytes(file.read_bytes())
-    with index_of_its_own() as address:
+    with index_of_its_own(both.kind) as address:
         lexlip("index", photos, "--server", address)
         with serving_server(address) as server:
             before, cursor = server.get("/status"), server.search(ALL, k=2)["cursor"]
@@ -269,7 +284,9 @@ class Between:
             said = f'{{"error": "of {headers["Authorization"]}"}}'
             raise Refused(int(self.fault), said)
         kind = {"Content-Type": "application/json"}
-        request = urllib.request.Request(NODE + path, body.encode() or None, kind, method=method)
+        request = urllib.request.Request(
+            address_of("opensearch") + path, body.encode() or None, kind, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=60) as response:
                 return str(response.read().decode())
@@ -306,7 +323,7 @@ PATHS = (
     ],
 )
 def test_what_the_cluster_does_not_answer(
-    both: Both,
+    opensearch: Both,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     fault: str,
@@ -315,7 +332,7 @@ def test_what_the_cluster_does_not_answer(
 ) -> None:
     monkeypatch.setenv(ask.USER, "anna")
     monkeypatch.setenv(ask.PASSWORD, "open sesame")
-    with behind(both.address) as (between, server):
+    with behind(opensearch.address) as (between, server):
         between.fault = fault
         said = [problem(server.client.get(f"/api{path}"), status) for path in PATHS]
         assert all(says in one for one in said), said
@@ -335,7 +352,7 @@ def test_what_the_cluster_does_not_answer(
         assert secret not in text
 
 
-def test_a_cluster_that_hangs(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_hangs(opensearch: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask, "TIMEOUT", 1)
     released = threading.Event()
     between = Between()
@@ -349,7 +366,7 @@ def test_a_cluster_that_hangs(both: Both, monkeypatch: pytest.MonkeyPatch) -> No
 
     with forwarding(reply) as url:
         try:
-            with serving_server(f"opensearch+{url}/{both.address.rpartition('/')[2]}") as server:
+            with serving_server(f"opensearch+{url}/{opensearch.address.rpartition('/')[2]}") as server:
                 between.fault = "slow"
                 said = problem(server.client.get("/api/search?q=dog"), 503)
                 assert "has not answered for 1 seconds" in said

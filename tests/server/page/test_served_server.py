@@ -41,7 +41,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(photos: Path) -> Iterator[str]:
-    with index_of_its_own() as address:
+    with index_of_its_own("opensearch") as address:
         lexlip("index", photos, "--server", address)
         yield address
 

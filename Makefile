@@ -8,14 +8,12 @@
 # make release  the slow tests, and those of servers; the wheel and the sdist, in dist; both are installed and tried, and so is each extra
 # make servers  OpenSearch and SolrCloud on loopback, for tests and for trying; make servers-stop ends them
 # make test-servers  starts them, and runs the tests that need them
-# make languages  the files of the package lexlip-languages, of MODEL=FOLDER, where they must be for it to be built
 # make models  the last two packaged models, and those of all releases, in dist: with them older indexes answer
 PYTHON ?= $(shell sh tools/find_python.sh | head -n 1)
 VENV := .venv
 BIN := $(VENV)/bin
 LEAN := .venvs/lean
 EXTRAS := mcp compare draw raw jxl ocr places languages ray anserini train dense openclip tensorboard mteb bench
-LANGUAGES := languages/lexlip_languages/model
 PAGE := lexlip/server/page/*.js
 JAVA := anserini_bridge/java/impact/*.java
 JAVA_STYLE := --style='{BasedOnStyle: Google, ColumnLimit: 110}'
@@ -27,7 +25,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 QUIET := --quiet --disable-pip-version-check
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: install demo test test-gpu test-bridge campaign browser check check-java servers servers-stop test-servers format docs extras release languages models alone python clean
+.PHONY: install demo test test-gpu test-bridge campaign browser check check-java servers servers-stop test-servers format docs extras release models alone python clean
 
 # Install packages into an environment: by uv, which downloads several at a time, or by pip where uv cannot.
 define install_into
@@ -139,14 +137,6 @@ docs: install
 	$(BIN)/python -m sphinx -W --keep-going --quiet --builder html docs build/docs
 	$(BIN)/python -m pytest -m docs tests/docs/test_site.py
 
-# They are not in git, which would keep every version: checksums.txt says which they are.
-languages:
-	@test -n "$(MODEL)" || { echo "say where they are: make languages MODEL=FOLDER" >&2; exit 2; }
-	cd "$(MODEL)" && sha256sum --check --quiet $(CURDIR)/languages/checksums.txt
-	rm -rf $(LANGUAGES)
-	mkdir $(LANGUAGES)
-	cp "$(MODEL)"/* $(LANGUAGES)
-
 # The wheel in dist is built from the sdist, and must be the same, byte for byte, as that of this folder.
 release: install browser
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
@@ -155,7 +145,7 @@ release: install browser
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build --outdir build/again --wheel
 	cmp dist/*.whl build/again/*.whl
-	cd $(LANGUAGES) && sha256sum --check --quiet ../../checksums.txt
+	cd languages/lexlip_languages/model && sha256sum --check --quiet checksums.txt
 	SOURCE_DATE_EPOCH=$$(git log -1 --pretty=%ct) $(BIN)/python -m build languages --outdir dist --wheel
 	@for wheel in dist/*.whl; do test $$(wc -c < $$wheel) -lt 95000000 || { echo "$$wheel has 95 MB or more" >&2; exit 1; }; done
 	@for archive in dist/lexlip-*.whl dist/lexlip-*.tar.gz; do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)/$$archive" TRY=lean || exit 1; done

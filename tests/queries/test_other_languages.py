@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lexlip.errors import ModelError
-from lexlip.models.model_folder import read_description, read_words
+from lexlip.models.model_folder import model_folder, read_description, read_words
 from lexlip.queries.other_languages import OtherLanguages
 from lexlip.queries.query_language import Query, parse_query
 from tests.queries.saved_models import cosines, saved
@@ -107,3 +107,19 @@ def test_another_model(folder: Path, model: Path, tmp_path: Path) -> None:
     (broken / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(ModelError, match="is damaged"):
         opened(broken, model)
+
+
+PACKAGE = Path(__file__).parents[2] / "languages/lexlip_languages/model"
+NAMES = {  # of CLDR, which it has learned
+    "dog": ("Hund", "chien", "perro", "cane", "собака", "สุนัข", "狗"),
+    "cat": ("Katze", "gato", "кошка", "猫"),
+    "snow": ("Schnee", "neige", "nieve", "снег"),
+}
+
+
+@pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
+def test_the_package_knows_the_words_of_mini() -> None:
+    others = opened(PACKAGE, model_folder("mini"))
+    for english, names in NAMES.items():
+        assert {others.word(name) for name in names} <= {english, f"{english}s", f"{english}y"}
+    assert {"dog", "snow"} <= set(others.known("dos perros en la nieve"))

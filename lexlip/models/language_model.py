@@ -80,8 +80,10 @@ def write_language_model(
     for name, weight in small.items():
         stored[name + INT4], stored[name + BLOCKS] = int4_rows(weight)
     (folder / WEIGHTS).write_bytes(save(stored))
-    for file in TOKENIZER:
-        shutil.copyfile(tokenizer / file, folder / file)
+    for file in TOKENIZER:  # without the spaces of transformers, which are half of it
+        told = json.loads((tokenizer / file).read_text(encoding="utf-8"))
+        text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        (folder / file).write_text(text, encoding="utf-8")
     shutil.copyfile(words, folder / WORDS)
     identity = f"{KIND}@{sha256(folder / WEIGHTS)[:12]}"
     description = {

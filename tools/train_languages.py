@@ -52,7 +52,8 @@ from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
 MAX_TOKENS = 40
-STEPS, WARMUP, EVERY = 800, 60, 100  # EVERY: steps between checkpoints
+STEPS, ROUND = 1600, 800  # the learning rate starts again every round (SGDR, arXiv 1608.03983)
+WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 ENGLISH, TRANSLATED, NAMES = 96, 60, 36  # texts of a batch
 FROZEN = 6  # layers, of twelve
 RATE, HEAD_RATE = 2.5e-4, 1e-3
@@ -282,7 +283,8 @@ def train(student: Student, batches: Batches, work: Path) -> None:
         begun = saved["step"]
     with ProgressBar(total=STEPS, initial=begun, desc="student", unit="step") as bar:
         for step in range(begun, STEPS):
-            factor = min(1, (step + 1) / WARMUP) * (0.02 + 0.49 * (1 + math.cos(math.pi * step / STEPS)))
+            done = step % ROUND
+            factor = min(1, (done + 1) / WARMUP) * (0.02 + 0.49 * (1 + math.cos(math.pi * done / ROUND)))
             for group in optimizer.param_groups:
                 group["lr"] = group["full"] * factor
             texts, units, lengths = batches.draw(step)

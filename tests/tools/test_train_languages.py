@@ -119,7 +119,7 @@ def test_the_losses() -> None:
 def test_it_learns_goes_on_and_writes_a_model(
     sources: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = {"STEPS": 4, "EVERY": 2, "WARMUP": 1, "ENGLISH": 2, "TRANSLATED": 2, "NAMES": 2}
+    sizes = {"STEPS": 4, "ROUND": 3, "EVERY": 2, "WARMUP": 1, "ENGLISH": 2, "TRANSLATED": 2, "NAMES": 2}
     for name, number in sizes.items():
         monkeypatch.setattr(tool, name, number)
     (sources / "words.txt.gz").write_bytes(b"")

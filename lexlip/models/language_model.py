@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from lexlip.errors import EXTRAS
 from lexlip.models.compression import BLOCKS, INT4, compress, int4_rows
 from lexlip.models.model_folder import (
     FORMAT,
@@ -104,6 +105,12 @@ def write_language_model(
 def lexicon_of(folder: Path) -> str:
     """Return what tells a model's lexicon from others: the SHA-256 of its words, one per line."""
     return sha256(folder / "vocabulary.txt")
+
+
+def how_to_install(beside: Path = Path(__file__).parents[2] / "languages") -> str:
+    """Return the command that installs the package, which in a clone lies beside this one."""
+    in_a_clone = (beside / "pyproject.toml").is_file()
+    return "pip install ./languages, in the clone of LexLIP" if in_a_clone else EXTRAS[PACKAGE]
 
 
 def installed() -> Path | None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from safetensors import SafetensorError
 
-from lexlip.errors import EXTRAS, MissingPackage, ModelError
-from lexlip.models.language_model import PACKAGE, elsewhere, fits, installed
+from lexlip.errors import MissingPackage, ModelError
+from lexlip.models.language_model import PACKAGE, elsewhere, fits, how_to_install, installed
 from lexlip.models.model_folder import (
     begin_check,
     check_kind,
@@ -103,7 +103,7 @@ class TextQueries:
                     raise ModelError("other languages need the network: leave out --query-encoder words")
                 folder = installed()
                 if folder is None:
-                    raise MissingPackage(f"this needs lexlip-languages: {EXTRAS[PACKAGE]}", name=PACKAGE)
+                    raise MissingPackage(f"this needs lexlip-languages: {how_to_install()}", name=PACKAGE)
                 words = self.vocabulary.words
                 self._others = OtherLanguages(folder, self.folder, self.identity, words)
             return self._others
@@ -136,7 +136,7 @@ class TextQueries:
     def lacks_languages(self) -> str:
         """Return the command that makes other languages known; "" if they are, or if it would not help."""
         can_have = self._knows_languages and is_packaged(str(self.folder))
-        return EXTRAS[PACKAGE] if can_have and installed() is None else ""
+        return how_to_install() if can_have and installed() is None else ""
 
     # ---- queries ----
 

@@ -8,6 +8,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from lexlip.models.language_model import how_to_install
 from tests.cli.conftest import ALL, Run, as_json, error, search
 from tests.queries.tiny_languages import install, write
 
@@ -190,15 +191,13 @@ def test_what_has_no_other_languages(several: Run, monkeypatch: pytest.MonkeyPat
     for option in (("--similar", "0.jpg"), ("--image", "photos/0.jpg")):
         assert "--language is for sentences, not for" in refused(several, *option, "--language", "de")
     install(monkeypatch, None)
-    says = "Error: this needs lexlip-languages: pip install 'lexlip[languages]'"
+    says = f"Error: this needs lexlip-languages: {how_to_install()}"
     assert refused(several, "boot", "--language", "de") == says
     german = "zwei Hunde spielen im Schnee", "--model", "mini"  # packaged
     answer = search(several, *german)
-    assert (answer["foreign"], answer["install"]) == (True, "pip install 'lexlip[languages]'")
+    assert (answer["foreign"], answer["install"]) == (True, how_to_install())
     note = "this does not look like English, which the model knows: say it in English, or "
-    assert several("search", *german).stderr.splitlines()[0] == (
-        f"note: {note}pip install 'lexlip[languages]'"
-    )
+    assert several("search", *german).stderr.splitlines()[0] == (f"note: {note}{how_to_install()}")
 
 
 def test_captions_in_another_language(several: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,5 +214,5 @@ def test_captions_in_another_language(several: Run, monkeypatch: pytest.MonkeyPa
     says = "--language is for one first stage, not for --also: leave it out"
     assert error(several(*asked, "--language", "de", "--also", "mini", code=2)) == says
     install(monkeypatch, None)
-    says = "this needs lexlip-languages: pip install 'lexlip[languages]'"
+    says = f"this needs lexlip-languages: {how_to_install()}"
     assert error(several(*asked, "--language", "de", code=2)) == says

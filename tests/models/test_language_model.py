@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import ModelError
-from lexlip.models.language_model import Elsewhere, elsewhere, fits, installed
+from lexlip.models.language_model import Elsewhere, elsewhere, fits, how_to_install, installed
 from lexlip.models.model_folder import check_model, read_description
 from tests.queries.saved_models import saved
 from tests.queries.tiny_languages import install, write
@@ -65,3 +65,11 @@ def test_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert installed() is None
     install(monkeypatch, tmp_path)
     assert installed() == tmp_path
+
+
+def test_a_clone_has_the_package_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "languages"
+    assert how_to_install(folder) == "pip install 'lexlip[languages]'"
+    folder.mkdir()
+    (folder / "pyproject.toml").touch()
+    assert how_to_install(folder) == "pip install ./languages, in the clone of LexLIP"

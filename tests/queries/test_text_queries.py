@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix, vstack
 from lexlip.errors import MissingPackage, ModelError
 from lexlip.measure.pool import as_queries
 from lexlip.models.contract import QueryEncoder
+from lexlip.models.language_model import how_to_install
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.queries.text_queries import TextQueries
@@ -301,10 +302,10 @@ def test_without_other_languages(several: TextQueries, monkeypatch: pytest.Monke
     alone = TextQueries(several.folder)
     assert (alone.language_of(german), alone.other_languages(Query("boot", "boot"))) == ("en", ())
     assert alone.lacks_languages() == ""  # it is for packaged models
-    with pytest.raises(MissingPackage, match=r"needs lexlip-languages: pip install 'lexlip\[languages\]'"):
+    with pytest.raises(MissingPackage, match=f"needs lexlip-languages: {re.escape(how_to_install())}"):
         alone.vector(german)
     mini = TextQueries("mini")
-    assert mini.lacks_languages() == "pip install 'lexlip[languages]'"
+    assert mini.lacks_languages() == how_to_install()
     install(monkeypatch, several.folder.with_name("languages"))
     other = TextQueries("mini")  # it is installed, and for another model
     assert (other.language_of(german), other.lacks_languages()) == ("en", "")

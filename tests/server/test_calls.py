@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lexlip.models.language_model import how_to_install
 from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import key_of
 from lexlip.search.photo_search import PhotoSearch
@@ -226,7 +227,7 @@ def test_the_language_of_a_sentence(
     install(monkeypatch, None)
     with serving(library.words) as server:
         answer = server.client.get("/api/search", params={"q": "boot", "language": "de"})
-        assert problem(answer, 400) == "this needs lexlip-languages: pip install 'lexlip[languages]'"
+        assert problem(answer, 400) == f"this needs lexlip-languages: {how_to_install()}"
 
 
 def test_a_score_is_explained(server: Serving) -> None:

@@ -52,7 +52,7 @@ from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
 MAX_TOKENS = 40
-STEPS, ROUND = 1600, 800  # the learning rate starts again every round (SGDR, arXiv 1608.03983)
+ROUNDS = 800, 500  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 ENGLISH, TRANSLATED, NAMES = 96, 60, 36  # texts of a batch
 FROZEN = 6  # layers, of twelve
@@ -267,6 +267,15 @@ def losses(vectors: Tensor, units: Tensor, lengths: Tensor) -> tuple[Tensor, Ten
     return OF_COSINE * (1 - cosines).mean() + divergence + OF_LENGTH * error, cosines
 
 
+def rate(step: int) -> float:
+    """Return the learning rate of a step as a share of the highest: it rises, and falls as a cosine."""
+    for steps in ROUNDS:
+        if step < steps:
+            break
+        step -= steps
+    return min(1, (step + 1) / WARMUP) * (0.02 + 0.49 * (1 + math.cos(math.pi * step / steps)))
+
+
 def train(student: Student, batches: Batches, work: Path) -> None:
     """Train to the end, from the last checkpoint in `work` on."""
     parts: list[tuple[list[nn.Parameter], float]] = [
@@ -281,10 +290,9 @@ def train(student: Student, batches: Batches, work: Path) -> None:
         student.load_state_dict(saved["student"], strict=False)
         optimizer.load_state_dict(saved["optimizer"])
         begun = saved["step"]
-    with ProgressBar(total=STEPS, initial=begun, desc="student", unit="step") as bar:
-        for step in range(begun, STEPS):
-            done = step % ROUND
-            factor = min(1, (done + 1) / WARMUP) * (0.02 + 0.49 * (1 + math.cos(math.pi * done / ROUND)))
+    with ProgressBar(total=sum(ROUNDS), initial=begun, desc="student", unit="step") as bar:
+        for step in range(begun, sum(ROUNDS)):
+            factor = rate(step)
             for group in optimizer.param_groups:
                 group["lr"] = group["full"] * factor
             texts, units, lengths = batches.draw(step)
@@ -299,7 +307,7 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             shown = dict(zip(("english", "translated", "names"), means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
             bar.update()
-            if (step + 1) % EVERY == 0 or step + 1 == STEPS:
+            if (step + 1) % EVERY == 0 or step + 1 == sum(ROUNDS):
                 state = {k: v for k, v in student.state_dict().items() if "word_embeddings" not in k}
                 saved = {"student": state, "optimizer": optimizer.state_dict(), "step": step + 1}
                 torch.save(saved, file.with_suffix(".part"))

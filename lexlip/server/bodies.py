@@ -273,11 +273,6 @@ class ListingBody(BaseModel):
     photos: list[ListedBody]
     total: int = Field(description="The number of photos on all pages.")
     cursor: str | None = Field(description="Asks for the next page; null: there is none.")
-    language: str = Field(description='Of the sentence: "en", "und" for others, or as asked; "" if unknown.')
-    other_languages: list[str] = Field(
-        description="Languages in which the sentence, a single English word, means something else."
-    )
-    install: str = Field(description='What would make a foreign sentence understood; "" if nothing would.')
     unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
 
 

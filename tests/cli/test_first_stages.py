@@ -488,8 +488,6 @@ def test_captions_in_another_language_are_measured(german: Run) -> None:
     assert json.loads(german(*arguments).stdout)["t2i"]["R@1"] == 100
 
 
-@pytest.mark.parametrize("command", ["index", "evaluate"])
-def test_a_language_is_for_captions(german: Run, command: str) -> None:
-    assert (
-        error(german(command, "photos", "--language", "de", code=2)) == "--language is for bm25: leave it out"
-    )
+def test_an_index_of_a_language_is_of_captions(german: Run) -> None:
+    says = "--language is for bm25: leave it out"
+    assert error(german("index", "photos", "--language", "de", code=2)) == says

@@ -119,7 +119,8 @@ def test_the_losses() -> None:
 def test_it_learns_goes_on_and_writes_a_model(
     sources: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = {"STEPS": 4, "ROUND": 3, "EVERY": 2, "WARMUP": 1, "ENGLISH": 2, "TRANSLATED": 2, "NAMES": 2}
+    sizes = {"EVERY": 2, "WARMUP": 1, "ENGLISH": 2, "TRANSLATED": 2, "NAMES": 2}
+    monkeypatch.setattr(tool, "ROUNDS", (3, 1))
     for name, number in sizes.items():
         monkeypatch.setattr(tool, name, number)
     (sources / "words.txt.gz").write_bytes(b"")
@@ -152,3 +153,12 @@ def test_it_learns_goes_on_and_writes_a_model(
     assert all(torch.equal(gone_on[name], at_once[name]) for name in at_once)
     assert json.loads((sources / "work/model/config.json").read_text())["kind"] == "languages"
     assert capsys.readouterr().out == "work/model\n" * 2
+
+
+def test_the_rate_rises_and_falls_in_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "ROUNDS", (100, 50))
+    monkeypatch.setattr(tool, "WARMUP", 10)
+    assert tool.rate(0) == tool.rate(100) == pytest.approx(0.1)
+    assert tool.rate(50) == tool.rate(125) == pytest.approx(0.51)
+    assert tool.rate(99) == pytest.approx(0.02, abs=1e-3)
+    assert tool.rate(149) == pytest.approx(0.02, abs=1e-3)

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from lexlip.data import Scenes
 from lexlip.errors import MissingPackage
 from lexlip.measure.in_language import InLanguage
 from lexlip.measure.pool import as_queries, encode_pool
+from lexlip.models.language_model import how_to_install
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
@@ -34,5 +36,5 @@ def test_captions_are_the_queries_of_a_search(tmp_path: Path, monkeypatch: pytes
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = saved(tmp_path / "model")
     install(monkeypatch, None)
-    with pytest.raises(MissingPackage, match=r"needs lexlip-languages: pip install 'lexlip\[languages\]'"):
+    with pytest.raises(MissingPackage, match=re.escape(how_to_install())):
         InLanguage(model, str(tmp_path / "model"))

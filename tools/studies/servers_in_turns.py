@@ -96,7 +96,15 @@ def load_opensearch(address: str, name: str, export: Path, shards: int) -> tuple
     loaded = time.perf_counter()
     server.send("POST", f"/{name}/_forcemerge?max_num_segments=1")
     merged = time.perf_counter()
-    size = server.send("GET", f"/{name}/_stats/store")["_all"]["primaries"]["store"]["size_in_bytes"]
+    path = f"/{name}/_stats/segments?include_segment_file_sizes=true"  # its store still has those before
+    for _ in range(60):  # a search may hold them, too
+        server.send("POST", f"/{name}/_refresh")
+        segments = server.send("GET", path)["_all"]["primaries"]["segments"]
+        if segments["count"] == shards:
+            break
+        time.sleep(1)
+    size = sum(file["size_in_bytes"] for file in segments["file_sizes"].values())
+    _check_merged(segments["count"], shards)
     return server, {"load_s": loaded - clock, "merge_s": merged - loaded, "mb": size / 1e6}
 
 
@@ -113,12 +121,22 @@ def load_solr(address: str, name: str, export: Path, shards: int) -> tuple[Serve
         server.send("POST", f"/solr/{name}/update", documents.read_bytes())
     server.send("POST", f"/solr/{name}/update?commit=true", b"{}")
     loaded = time.perf_counter()
-    server.send("POST", f"/solr/{name}/update?optimize=true", b"{}")
+    server.send("POST", f"/solr/{name}/update", b'{"optimize":{"maxSegments":1}}')
     merged = time.perf_counter()
-    told = server.send("GET", f"/solr/admin/collections?action=COLSTATUS&collection={name}&coreInfo=true")
-    cores = (shard["leader"]["segInfos"]["info"]["core"] for shard in told[name]["shards"].values())
-    size = sum(core["sizeInGB"] for core in cores) * 2**30
+    told = server.send("GET", f"/solr/admin/collections?action=COLSTATUS&collection={name}&segments=true")
+    segments = [
+        segment
+        for shard in told[name]["shards"].values()
+        for segment in shard["leader"]["segInfos"]["segments"].values()
+    ]
+    size = sum(segment["sizeInBytes"] for segment in segments)
+    _check_merged(len(segments), shards)
     return server, {"load_s": loaded - clock, "merge_s": merged - loaded, "mb": size / 1e6}
+
+
+def _check_merged(segments: int, shards: int) -> None:
+    if segments != shards:
+        sys.exit(f"{segments} segments in {shards} shards: they were not merged")
 
 
 def ask(searches: Mapping[str, Search], queries: Sequence[Query]) -> dict[str, Figures]:

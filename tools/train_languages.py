@@ -15,8 +15,9 @@ vectors and the lower layers stay as they are, which keeps what it knows of each
 query that `mini` makes of a caption in English. A batch has captions in English; captions of the same photos
 in other languages, whose teacher is the mean of the photo's English captions; and names of emoji in some 150
 languages (Unicode's CLDR), whose teacher is the name in English. The loss is the cosine's distance, the
-divergence of the scores among the batch's teachers, and a little of the length's error. Photos are not seen:
-their index stays as it is. After an interruption, run the same command again.
+divergence of the scores among the batch's teachers, and a little of the length's error. What the rounds end
+with is averaged, which helps with single words. Photos are not seen: their index stays as it is. After an
+interruption, run the same command again.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -277,7 +279,7 @@ def rate(step: int) -> float:
 
 
 def train(student: Student, batches: Batches, work: Path) -> None:
-    """Train to the end, from the last checkpoint in `work` on."""
+    """Train from the last checkpoint in `work` to the end; the student becomes the mean of all rounds."""
     parts: list[tuple[list[nn.Parameter], float]] = [
         ([parameter for parameter in student.body.parameters() if parameter.requires_grad], RATE),
         (list(student.head.parameters()), HEAD_RATE),
@@ -303,15 +305,28 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             loss.backward()
             nn.utils.clip_grad_norm_([one for learned, _ in parts for one in learned], 1.0)
             optimizer.step()
-            means = (some.mean().item() for some in cosines.split([ENGLISH, TRANSLATED, NAMES]))
+            means = [some.mean().item() for some in cosines.split([ENGLISH, TRANSLATED, NAMES])]
             shown = dict(zip(("english", "translated", "names"), means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
             bar.update()
-            if (step + 1) % EVERY == 0 or step + 1 == sum(ROUNDS):
+            ends = step + 1 in accumulate(ROUNDS)
+            if (step + 1) % EVERY == 0 or ends:
                 state = {k: v for k, v in student.state_dict().items() if "word_embeddings" not in k}
                 saved = {"student": state, "optimizer": optimizer.state_dict(), "step": step + 1}
-                torch.save(saved, file.with_suffix(".part"))
-                file.with_suffix(".part").replace(file)
+                if ends:
+                    _save(state, work / f"end-{step + 1}.pt")
+                _save(saved, file)
+    rounds = [torch.load(work / f"end-{end}.pt", weights_only=True) for end in accumulate(ROUNDS)]
+    both = {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}
+    means_of = {name: values.mean(0) for name, values in both.items() if values.is_floating_point()}
+    student.load_state_dict(means_of, strict=False)
+
+
+def _save(what: object, file: Path) -> None:
+    """Write a file, or leave it as it is."""
+    part = file.with_suffix(".part")
+    torch.save(what, part)
+    part.replace(file)
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ PACKAGE = Path(__file__).parents[2] / "languages/lexlip_languages/model"
 NAMES = {  # of CLDR, which it has learned
     "dog": ("Hund", "chien", "perro", "cane", "собака", "สุนัข", "狗"),
     "cat": ("Katze", "gato", "кошка", "猫"),
-    "snow": ("Schnee", "снег"),
+    "snow": ("Schnee", "neige", "снег"),
     "bike": ("Fahrrad", "vélo"),
 }
 

@@ -45,6 +45,7 @@ from lexlip.config import SourceConfig
 from lexlip.data import open_source, open_sources
 from lexlip.data.captions import SUFFIXES, read_captions_alone
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
+from lexlip.encoders.text import architecture_of
 from lexlip.machine.progress import ProgressBar
 from lexlip.models.language_model import write_language_model
 from lexlip.models.lexlip import LexLIP
@@ -348,7 +349,7 @@ def main() -> None:
     torch.set_flush_denormal(True)
     student = Student(given.e5)
     train(student, Batches(lessons, teach(lessons.english, given.work / "teacher.npz")), given.work)
-    architecture = student.body.config.to_dict()
+    architecture = architecture_of(student.body)
     folder = given.work / "model"
     write_language_model(
         folder, student.weights(), architecture, given.e5, given.words, TEACHER, max_tokens=MAX_TOKENS

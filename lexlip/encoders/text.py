@@ -16,6 +16,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoTokenizer,
     PretrainedConfig,
+    PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
@@ -28,6 +29,14 @@ from lexlip.words.plain_text import words_after
 
 transformers_logging.disable_progress_bar()
 transformers_logging.set_verbosity_error()
+
+
+def architecture_of(body: PreTrainedModel) -> dict[str, Any]:
+    """Return an encoder's transformers config, without where it came from."""
+    plain: dict[str, Any] = body.config.to_dict()
+    for key in ("_name_or_path", "transformers_version", "architectures", "dtype"):
+        plain.pop(key, None)
+    return plain
 
 
 class TextEncoder(nn.Module):
@@ -73,10 +82,7 @@ class TextEncoder(nn.Module):
     @property
     def architecture(self) -> dict[str, Any]:
         """The transformers config, from which the model can be made again without a network."""
-        plain: dict[str, Any] = self.body.config.to_dict()
-        for key in ("_name_or_path", "transformers_version", "architectures", "dtype"):
-            plain.pop(key, None)
-        return plain
+        return architecture_of(self.body)
 
     @property
     def word_embeddings(self) -> Tensor:

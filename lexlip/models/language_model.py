@@ -62,7 +62,7 @@ def write_language_model(
         folder: is made, or its files are replaced.
         weights: text_encoder.body.* as `BertModel` names them (without a pooler), and text_head.dense.weight,
             .dense.bias, .norm.weight, .norm.bias, .decoder and .bias, float.
-        architecture: the encoder's transformers config.
+        architecture: the encoder's, see `lexlip.encoders.text.architecture_of`.
         tokenizer: a folder with TOKENIZER.
         words: a file as WORDS.
         model: the name or folder of the model that it was distilled from.

@@ -13,18 +13,9 @@ from lexlip.opensearch.photo_index import PhotoIndex, key_of
 from lexlip.opensearch.photo_queries import A_PHOTO, Scored
 from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.opensearch.server_search import has_photos
-from lexlip.other_engines import ask
 from tests.other_engines.stand_in import Refused, serving
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nothing waits; how long it would have."""
-    for name in (ask.KEY, ask.USER, ask.PASSWORD):
-        monkeypatch.delenv(name, raising=False)
-    waited: list[float] = []
-    monkeypatch.setattr(photo_index.time, "sleep", waited.append)
-    return waited
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 class Bulks:

@@ -14,20 +14,12 @@ from lexlip.opensearch import photo_index
 from lexlip.opensearch.photo_index import PhotoIndex
 from lexlip.opensearch.photo_queries import A_PHOTO, Beside, Condition, Holds, Is, Scored, all_of, any_of
 from lexlip.opensearch.server_search import has_photos
-from lexlip.other_engines import ask
 from tests.other_engines.stand_in import Refused, serving
 
 HEADER = {"status": 0, "QTime": 1}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nothing waits; how long it would have."""
-    for name in (ask.KEY, ask.USER, ask.PASSWORD):
-        monkeypatch.delenv(name, raising=False)
-    waited: list[float] = []
-    monkeypatch.setattr(photo_index.time, "sleep", waited.append)
-    return waited
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 Reply = Callable[[str, str, Any, str], str | None]

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from torch import nn
 from transformers import BertConfig, BertModel
 
+from lexlip.encoders.text import architecture_of
 from lexlip.models.compression import from_int4, int4_rows
 from lexlip.models.language_model import write_language_model
 from lexlip.models.model_folder import read_words
@@ -110,7 +111,7 @@ def write(folder: Path, model: Path, layers: int = 0) -> tuple[BertModel, Head]:
         for name, value in one.state_dict().items()
     }
     weights = {name: value for name, value in weights.items() if np.issubdtype(value.dtype, np.floating)}
-    write_language_model(folder, weights, body.config.to_dict(), split, split / "words.txt.gz", model)
+    write_language_model(folder, weights, architecture_of(body), split, split / "words.txt.gz", model)
     return body, head
 
 

@@ -153,6 +153,7 @@ def test_it_learns_goes_on_and_writes_a_model(
     assert gone_on.keys() == at_once.keys()
     assert all(torch.equal(gone_on[name], at_once[name]) for name in at_once)
     assert json.loads((sources / "work/model/config.json").read_text())["kind"] == "languages"
+    assert "_name_or_path" not in (sources / "work/model/config.json").read_text()
     ends = [torch.load(f"work/end-{end}.pt", weights_only=True)["head.bias"].numpy() for end in (3, 4)]
     bias = load_file("work/model/model.safetensors")["text_head.bias"]
     np.testing.assert_allclose(bias, np.mean(ends, axis=0), atol=2.5e-4)  # float16

@@ -47,14 +47,13 @@ from lexlip.data.captions import SUFFIXES, read_captions_alone
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import architecture_of
 from lexlip.machine.progress import ProgressBar
-from lexlip.models.language_model import write_language_model
+from lexlip.models.language_model import MAX_TOKENS, write_language_model
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
-MAX_TOKENS = 40
 ROUNDS = 800, 500  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 ENGLISH, TRANSLATED, NAMES = 96, 60, 36  # texts of a batch
@@ -351,9 +350,7 @@ def main() -> None:
     train(student, Batches(lessons, teach(lessons.english, given.work / "teacher.npz")), given.work)
     architecture = architecture_of(student.body)
     folder = given.work / "model"
-    write_language_model(
-        folder, student.weights(), architecture, given.e5, given.words, TEACHER, max_tokens=MAX_TOKENS
-    )
+    write_language_model(folder, student.weights(), architecture, given.e5, given.words, TEACHER)
     print(folder)
 
 

@@ -20,7 +20,7 @@ import gzip
 import json
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ KIND = "languages"
 PACKAGE = "lexlip_languages"
 WORDS = "words.txt.gz"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+MAX_TOKENS = 40  # of a sentence, that are read
 
 
 def write_language_model(
@@ -53,10 +54,8 @@ def write_language_model(
     tokenizer: Path,
     words: Path,
     model: str | Path,
-    max_tokens: int = 40,
-    in_4_bits: Callable[[str], bool] = lambda name: name.endswith("word_embeddings.weight"),
 ) -> str:
-    """Write a folder as described above; return its identity.
+    """Write a folder as described above, with 4 bits a weight for the table of pieces; return its identity.
 
     Args:
         folder: is made, or its files are replaced.
@@ -66,8 +65,6 @@ def write_language_model(
         tokenizer: a folder with TOKENIZER.
         words: a file as WORDS.
         model: the name or folder of the model that it was distilled from.
-        max_tokens: tokens of a sentence that are read.
-        in_4_bits: which matrices get 4 bits a weight; the others get 8.
 
     Raises:
         ModelError: there is no such model.
@@ -76,10 +73,9 @@ def write_language_model(
 
     of = model_folder(model)
     folder.mkdir(parents=True, exist_ok=True)
-    small = {name: weight for name, weight in weights.items() if in_4_bits(name)}
-    stored = compress({name: weight for name, weight in weights.items() if name not in small})
-    for name, weight in small.items():
-        stored[name + INT4], stored[name + BLOCKS] = int4_rows(weight)
+    table = next(name for name in weights if name.endswith("word_embeddings.weight"))
+    stored = compress({name: weight for name, weight in weights.items() if name != table})
+    stored[table + INT4], stored[table + BLOCKS] = int4_rows(weights[table])
     (folder / WEIGHTS).write_bytes(save(stored))
     for file in TOKENIZER:  # without the spaces of transformers, which are half of it
         told = json.loads((tokenizer / file).read_text(encoding="utf-8"))
@@ -94,7 +90,7 @@ def write_language_model(
         "identity": identity,
         "models": [read_description(of)["identity"]],
         "lexicon": lexicon_of(of),
-        "model": {"text": {"max_tokens": max_tokens}, "special_positions": True, "mean_position": True},
+        "model": {"text": {"max_tokens": MAX_TOKENS}, "special_positions": True, "mean_position": True},
         "text_architecture": dict(architecture),
     }
     (folder / "config.json").write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")

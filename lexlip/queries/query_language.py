@@ -6,7 +6,7 @@
     mark   = "+" word [ "^" factor ]     adds the word, as heavy as the heaviest (or `factor` times that)
            | "-" word                    leaves out photos that hold the word
            | word "^" factor             the word, with its weight multiplied; 0 drops it
-    word   = letters and digits, with their marks
+    word   = letters and digits, with their marks; or an emoji, which stands for its name in Unicode
     factor = a number from 0 to 100, such as 2 or 0.5
     field  = "name" | "folder" | "caption" | "text"
                                          only photos whose file, folder, captions, or text have the words
@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import readable, words_in
+from lexlip.words.plain_text import readable, spelled, words_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,7 +165,8 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         QueryError: a mark is wrong, or `adjust` has something else.
     """
     kept, marks = [], []
-    rest, narrowed = _read_fields(text)
+    plain = spelled(text)
+    rest, narrowed = _read_fields(plain)
     for token in re.finditer(r"\S+", rest):
         mark = _mark(token[0], f"at character {token.start() + 1} of the query")
         if mark is None:
@@ -174,7 +175,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
             marks.append(mark)
             if mark[0] == "^":
                 kept.append(mark[1])
-    sentence = " ".join(kept) if marks or narrowed else text
+    sentence = " ".join(kept) if marks or narrowed else plain
     sentence, read = read_negations(sentence) if negations else (sentence, {})
     for given in adjust:
         mark = _mark(given, "")

@@ -10,6 +10,11 @@ from functools import cache
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _JOINERS = "\u200c\u200d"  # of letters and of emoji
+_WIDE = re.compile("[\uff01-\uff5e]")
+_EMOJI = re.compile(
+    "[\u2600-\u27bf\u2b50\U0001f300-\U0001f3fa\U0001f400-\U0001faff][\ufe0f\u200d♀♂\U0001f3fb-\U0001f3ff]*"
+)
+_NO_PART = re.compile("^(?:heavy |black |white )+| face$| without .*")  # of what an emoji shows
 
 
 def readable(text: str) -> str:
@@ -35,6 +40,20 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold())))
+
+
+def spelled(text: str) -> str:
+    """Return a text with emoji as words, by their names in Unicode, and full-width letters as plain ones."""
+    if text.isascii():
+        return text
+    text = _WIDE.sub(lambda found: chr(ord(found[0]) - 0xFEE0), text)
+    return _EMOJI.sub(_name, text).strip()
+
+
+def _name(found: re.Match[str]) -> str:
+    name = _NO_PART.sub("", unicodedata.name(found[0][0], "").lower())
+    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return f"{' ' if before.isalnum() else ''}{name}{'' if after in ('^', ' ') else ' '}"
 
 
 def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:

@@ -29,7 +29,7 @@ from lexlip.queries.query_language import (
         "snow_man _a^2",
         "-_x",
         "été à la plage",
-        "-\u0301 ❤\ufe0f^2",  # marks of no letter
+        "-\u0301 a",  # a mark of no letter
     ],
 )
 def test_a_sentence_without_marks_stays_as_it_is(sentence: str) -> None:
@@ -57,6 +57,12 @@ def test_a_sentence_without_marks_stays_as_it_is(sentence: str) -> None:
 def test_marks(text: str, expected: Query) -> None:
     assert parse_query(text) == expected
     assert expected.marked
+
+
+def test_emoji_are_words() -> None:
+    query = parse_query("🐈 on a ❤\ufe0f^2 -🐶🏽")
+    assert query == Query("🐈 on a ❤\ufe0f^2 -🐶🏽", "cat on a heart", {"heart": 2}, without=("dog",))
+    assert parse_query("name:🐈").narrowed == (("name", "cat"),)
 
 
 def test_adjustments_leave_the_sentence_as_it_is() -> None:

@@ -7,6 +7,7 @@ from lexlip.words.plain_text import (
     counted,
     forms_together,
     readable,
+    spelled,
     whole,
     words_after,
     words_in,
@@ -72,3 +73,21 @@ def test_what_is_behind_the_last_token() -> None:
     assert words_after("two dogs in", [(0, 3), (4, 8)]) == "in"
     assert words_after("two dogs", [(0, 3), (4, 6)]) == "dogs"  # of which one piece was read
     assert words_after("two dogs", [(0, 3), (4, 8)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("two dogs, é", "two dogs, é"),
+        ("ＤＯＧ！ （２）", "DOG! (2)"),
+        ("犬と雪、カメラ", "犬と雪、カメラ"),
+        ("beach🌊🏄🏽\u200d♀\ufe0f", "beach water wave surfer"),
+        ("🐶", "dog"),
+        ("❤\ufe0f and ★", "heart and star"),
+        ("⛄^2 -🐱", "snowman^2 -cat"),
+        ("©2019 5° ①", "©2019 5° ①"),
+        ("🇫🇷", "🇫🇷"),
+    ],
+)
+def test_emoji_and_full_width_letters_are_spelled(text: str, words: str) -> None:
+    assert spelled(text) == words

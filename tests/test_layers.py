@@ -35,7 +35,7 @@ ROOMS = """
     lexlip.other_engines
     lexlip.explain
     lexlip.indexing
-    lexlip.opensearch
+    lexlip.search_servers
     lexlip.cluster
     lexlip.measure
     lexlip.training

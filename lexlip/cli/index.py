@@ -183,7 +183,7 @@ def _index_on_server(
 ) -> Indexed:
     """Index photos into an index on a server, or update it."""
     from lexlip.data import Given
-    from lexlip.opensearch.server_indexing import index_on_server
+    from lexlip.search_servers.server_indexing import index_on_server
 
     for typed in options.given_of(context, NOT_OF_SERVERS):
         raise click.UsageError(f"{typed} is for an index on this machine: leave it or --server out")

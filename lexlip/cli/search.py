@@ -341,15 +341,15 @@ def _has_photos(context: click.Context, address: str) -> bool:
     options.refuse_with_server(context, NOT_OF_SERVERS, "an index on this machine")
     if context.params["copy_to"] is not None and not context.params["photo_folders"]:
         raise click.UsageError("--copy-to with --server needs the folder of the photos: give --photos FOLDER")
-    from lexlip.opensearch.server_search import has_photos
+    from lexlip.search_servers.server_search import has_photos
 
     return has_photos(address)
 
 
 def _open_server(context: click.Context) -> PhotoSearch:
     """Open the index of --server, which is one of photos."""
-    from lexlip.opensearch.server_search import ServerSearch
     from lexlip.retrieval.seal import folders_to_send
+    from lexlip.search_servers.server_search import ServerSearch
 
     given = context.params
     if given["image"] is None:

@@ -318,7 +318,7 @@ class ServerTasks(ModelTasks):
     """See `make_server_tasks`."""
 
     def __init__(self, address: str, model: str, device: str, pixels: int) -> None:
-        from lexlip.opensearch.photo_index import PhotoIndex
+        from lexlip.search_servers.photo_index import PhotoIndex
 
         self._server = PhotoIndex.at(address)
         super().__init__(Path(self._server.server.index), model, device, pixels)

@@ -21,8 +21,8 @@ from lexlip.server.access import STATES, SUGGESTED, Access, Limits
 from lexlip.sparse import SENTENCE_TOPK
 
 if TYPE_CHECKING:
-    from lexlip.opensearch.server_search import ServerSearch
     from lexlip.search.photo_search import PhotoSearch
+    from lexlip.search_servers.server_search import ServerSearch
     from lexlip.server.photo_addresses import PhotoAddresses
     from lexlip.server.served_index import ServedIndex
 
@@ -159,8 +159,8 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
 
 def open_server_search(address: str, model: str, device: str, folders: Sequence[str]) -> ServerSearch:
     """Open an index on a server, and search once; its older states are gone, and so are their cursors."""
-    from lexlip.opensearch.server_search import ServerSearch
     from lexlip.other_engines.ask import NoIndex
+    from lexlip.search_servers.server_search import ServerSearch
 
     try:
         search = ServerSearch(address, model, "network", SENTENCE_TOPK, device, folders=folders)

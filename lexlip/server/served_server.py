@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from fastapi.responses import JSONResponse
 
 from lexlip.errors import FixableError
-from lexlip.opensearch.server_search import ServerSearch
 from lexlip.other_engines.ask import NoIndex, Unreachable
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.first_stage import FirstStage
 from lexlip.search.listing import Listing
+from lexlip.search_servers.server_search import ServerSearch
 from lexlip.server.access import Limits
 from lexlip.server.model_process import ModelProcess, make_server_tasks
 from lexlip.server.photo_addresses import PhotoAddresses

@@ -15,8 +15,8 @@ import pytest
 
 from tests.cli.conftest import Run, search
 from tests.conftest import ROOT, write_photos
-from tests.opensearch.real_index import index_of_its_own
 from tests.search.indexes import index_bm25, index_words
+from tests.search_servers.real_index import index_of_its_own
 from tests.server.serving import until
 from tests.tiny import CAPTIONS
 

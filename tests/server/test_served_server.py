@@ -17,12 +17,12 @@ from lexlip.cli import main
 from lexlip.other_engines import ask
 from lexlip.retrieval.answer import key_of
 from tests.cli.conftest import ALL
-from tests.opensearch.real_index import KINDS, index_of_its_own, write_library
-from tests.opensearch.test_server_search import check_same
 from tests.other_engines.real_servers import address as address_of
 from tests.other_engines.real_servers import asked
 from tests.other_engines.stand_in import Refused
 from tests.other_engines.stand_in import serving as forwarding
+from tests.search_servers.real_index import KINDS, index_of_its_own, write_library
+from tests.search_servers.test_server_search import check_same
 from tests.server.serving import Serving, problem, serving, serving_server, until
 
 pytestmark = pytest.mark.servers

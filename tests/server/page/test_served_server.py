@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 
 from lexlip.cli.demo import PHOTOS
 from lexlip.retrieval.answer import key_of
-from tests.opensearch.real_index import index_of_its_own
+from tests.search_servers.real_index import index_of_its_own
 from tests.server.page.conftest import Visit
 from tests.server.page.test_real import COFFEE, HOSTILE, lexlip
 from tests.server.page.test_search import DROP, expect_chips, expect_hits, search_for

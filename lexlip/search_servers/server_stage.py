@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.sparse_rows import Rows
-from lexlip.opensearch.photo_documents import About
-from lexlip.opensearch.photo_index import PhotoIndex, key_of
-from lexlip.opensearch.photo_queries import Condition, Holds, Keyed, Scored, all_of, any_of
-from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.queries.query_language import nearest_words
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, suggest
+from lexlip.search_servers.photo_documents import About
+from lexlip.search_servers.photo_index import PhotoIndex, key_of
+from lexlip.search_servers.photo_queries import Condition, Holds, Keyed, Scored, all_of, any_of
+from lexlip.search_servers.server_photos import ServerPhotos
 
 _COUNTED = 500  # words of one question in how many photos they are: the server looks at each photo for each
 _NEAR = 50  # words of the vocabulary that are spelled like one, before it is known which of them photos have

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine.progress import ProgressBar
-from lexlip.opensearch.opensearch_store import OpenSearchStore
-from lexlip.opensearch.photo_documents import ABOUT, About, rows_of, vector
-from lexlip.opensearch.photo_queries import A_PHOTO, Condition, Scored
-from lexlip.opensearch.photo_store import Action, PhotoStore
-from lexlip.opensearch.solr_store import SolrStore
 from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
 from lexlip.other_engines.engine_contract import FIELD, Document
+from lexlip.search_servers.opensearch_store import OpenSearchStore
+from lexlip.search_servers.photo_documents import ABOUT, About, rows_of, vector
+from lexlip.search_servers.photo_queries import A_PHOTO, Condition, Scored
+from lexlip.search_servers.photo_store import Action, PhotoStore
+from lexlip.search_servers.solr_store import SolrStore
 from lexlip.words.plain_text import counted
 
 STORES: dict[str, type[PhotoStore]] = {"opensearch": OpenSearchStore, "solr": SolrStore}

@@ -26,15 +26,22 @@ from lexlip.indexing.report import Indexed, Updated
 from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
 from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
-from lexlip.opensearch.photo_documents import About, documents, facts_of, metadata_of, photo_of, with_captions
-from lexlip.opensearch.photo_index import PhotoIndex, key_of
-from lexlip.opensearch.photo_store import Action
-from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.other_engines.ask import NoIndex
 from lexlip.other_engines.engine_contract import Made
 from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.retrieval.photo import Listed
+from lexlip.search_servers.photo_documents import (
+    About,
+    documents,
+    facts_of,
+    metadata_of,
+    photo_of,
+    with_captions,
+)
+from lexlip.search_servers.photo_index import PhotoIndex, key_of
+from lexlip.search_servers.photo_store import Action
+from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme, scale_of
 

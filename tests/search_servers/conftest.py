@@ -1,7 +1,7 @@
 import pytest
 
-from lexlip.opensearch import photo_index
 from lexlip.other_engines import ask
+from lexlip.search_servers import photo_index
 
 
 @pytest.fixture

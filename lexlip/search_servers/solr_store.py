@@ -14,8 +14,10 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from anserini_bridge.given_files import parse_json
-from lexlip.opensearch.photo_documents import ABOUT, FORMAT
-from lexlip.opensearch.photo_queries import (
+from lexlip.other_engines.engine_contract import FIELD, compact
+from lexlip.other_engines.servers import SOLR_CONFIG, SOLR_SCHEMA, Solr
+from lexlip.search_servers.photo_documents import ABOUT, FORMAT
+from lexlip.search_servers.photo_queries import (
     A_PHOTO,
     All,
     Beside,
@@ -30,9 +32,7 @@ from lexlip.opensearch.photo_queries import (
     Within,
     all_of,
 )
-from lexlip.opensearch.photo_store import LONGEST, Action, PhotoStore, score_of
-from lexlip.other_engines.engine_contract import FIELD, compact
-from lexlip.other_engines.servers import SOLR_CONFIG, SOLR_SCHEMA, Solr
+from lexlip.search_servers.photo_store import LONGEST, Action, PhotoStore, score_of
 
 CONFIG = f"lexlip-photos-{FORMAT}"
 """The name of the configset, one for all collections."""

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 from lexlip.errors import ConfigError, DataError
-from lexlip.opensearch import photo_index
-from lexlip.opensearch.photo_index import PhotoIndex
-from lexlip.opensearch.photo_queries import A_PHOTO, Beside, Condition, Holds, Is, Scored, all_of, any_of
-from lexlip.opensearch.server_search import has_photos
+from lexlip.search_servers import photo_index
+from lexlip.search_servers.photo_index import PhotoIndex
+from lexlip.search_servers.photo_queries import A_PHOTO, Beside, Condition, Holds, Is, Scored, all_of, any_of
+from lexlip.search_servers.server_search import has_photos
 from tests.other_engines.stand_in import Refused, serving
 
 HEADER = {"status": 0, "QTime": 1}

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 
 from lexlip.data.files import Place, modified
 from lexlip.errors import UnreadableImage
-from lexlip.opensearch.photo_documents import facts_of, photo_of
-from lexlip.opensearch.photo_index import PhotoIndex
-from lexlip.opensearch.photo_queries import Condition, Has, Scored, all_of, meets, was_given
 from lexlip.queries.query_language import edit_distances
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import FEWEST_LETTERS
@@ -23,6 +20,9 @@ from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo import Dated, Photo
 from lexlip.retrieval.photo_table import DATE, PhotoTable
 from lexlip.retrieval.seal import read_as_indexed
+from lexlip.search_servers.photo_documents import facts_of, photo_of
+from lexlip.search_servers.photo_index import PhotoIndex
+from lexlip.search_servers.photo_queries import Condition, Has, Scored, all_of, meets, was_given
 
 UNNAMED = "no folder of photos is named: give --photos FOLDER"
 _FACTS = ("id", "facts")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lexlip.opensearch.photo_queries import Condition, Scored
 from lexlip.other_engines.ask import Server
+from lexlip.search_servers.photo_queries import Condition, Scored
 
 LONGEST = 8000  # characters of a word that can be looked for: Lucene takes terms of 32,766 bytes
 

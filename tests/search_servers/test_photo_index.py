@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from lexlip.errors import ConfigError, DataError
-from lexlip.opensearch import photo_index
-from lexlip.opensearch.photo_index import PhotoIndex, key_of
-from lexlip.opensearch.photo_queries import A_PHOTO, Scored
-from lexlip.opensearch.server_photos import ServerPhotos
-from lexlip.opensearch.server_search import has_photos
+from lexlip.search_servers import photo_index
+from lexlip.search_servers.photo_index import PhotoIndex, key_of
+from lexlip.search_servers.photo_queries import A_PHOTO, Scored
+from lexlip.search_servers.server_photos import ServerPhotos
+from lexlip.search_servers.server_search import has_photos
 from tests.other_engines.stand_in import Refused, serving
 
 pytestmark = pytest.mark.usefixtures("quick")

@@ -9,7 +9,8 @@ from scipy.sparse import csr_matrix
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Unreadable, open_source
 from lexlip.data.facts import Facts
-from lexlip.opensearch.photo_documents import (
+from lexlip.other_engines.engine_contract import Made
+from lexlip.search_servers.photo_documents import (
     About,
     documents,
     facts_of,
@@ -19,7 +20,6 @@ from lexlip.opensearch.photo_documents import (
     vector,
     with_captions,
 )
-from lexlip.other_engines.engine_contract import Made
 from tests.conftest import write_photos
 
 MADE = Made("tiny@1", "unit", ())

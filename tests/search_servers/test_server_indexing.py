@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from lexlip.data import Scenes
-from lexlip.opensearch import photo_index, server_indexing
 from lexlip.queries.photo_vectors import PhotoVectors
+from lexlip.search_servers import photo_index, server_indexing
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
-from tests.opensearch.real_index import KINDS, index_of_its_own, versions
 from tests.other_engines.real_servers import asked, dying, load, place
+from tests.search_servers.real_index import KINDS, index_of_its_own, versions
 from tools.servers import PATIENCE, peers, wait
 
 pytestmark = pytest.mark.servers

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from lexlip.errors import ConfigError
-from lexlip.opensearch.photo_index import STORES, PhotoIndex
-from lexlip.opensearch.photo_queries import Condition, meets, was_given
-from lexlip.opensearch.server_stage import Allowed, ServerStage, with_ids
 from lexlip.other_engines.ask import Server
 from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import IndexState, Narrowed
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.search_servers.photo_index import STORES, PhotoIndex
+from lexlip.search_servers.photo_queries import Condition, meets, was_given
+from lexlip.search_servers.server_stage import Allowed, ServerStage, with_ids
 
 
 class ServerState(IndexState):

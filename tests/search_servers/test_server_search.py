@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from lexlip.opensearch import photo_index
-from lexlip.opensearch.opensearch_store import REST, features
-from lexlip.opensearch.photo_index import PhotoIndex
-from lexlip.opensearch.photo_queries import A_PHOTO
-from lexlip.opensearch.server_search import ServerSearch
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo import Photo
 from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.search_servers import photo_index
+from lexlip.search_servers.opensearch_store import REST, features
+from lexlip.search_servers.photo_index import PhotoIndex
+from lexlip.search_servers.photo_queries import A_PHOTO
+from lexlip.search_servers.server_search import ServerSearch
 from tests.cli.conftest import ALL, Run, error
-from tests.opensearch.real_index import KINDS, index_of_its_own, write_library
+from tests.search_servers.real_index import KINDS, index_of_its_own, write_library
 
 pytestmark = pytest.mark.servers
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lexlip.opensearch.opensearch_store import features, whole
 from lexlip.other_engines.export import fit
+from lexlip.search_servers.opensearch_store import features, whole
 
 
 def test_every_part_of_a_weight_fits_nine_bits_and_they_add_up() -> None:

@@ -13,8 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 from anserini_bridge.given_files import check_form
-from lexlip.opensearch.photo_documents import ABOUT
-from lexlip.opensearch.photo_queries import (
+from lexlip.other_engines.ask import NoIndex
+from lexlip.other_engines.engine_contract import FIELD, EngineError, compact
+from lexlip.other_engines.servers import OpenSearch
+from lexlip.search_servers.photo_documents import ABOUT
+from lexlip.search_servers.photo_queries import (
     A_PHOTO,
     All,
     Beside,
@@ -29,10 +32,7 @@ from lexlip.opensearch.photo_queries import (
     Within,
     all_of,
 )
-from lexlip.opensearch.photo_store import LONGEST, Action, PhotoStore, score_of
-from lexlip.other_engines.ask import NoIndex
-from lexlip.other_engines.engine_contract import FIELD, EngineError, compact
-from lexlip.other_engines.servers import OpenSearch
+from lexlip.search_servers.photo_store import LONGEST, Action, PhotoStore, score_of
 
 REST = "r"
 """Behind the number of a word: what the nine bits of its weight lack."""

@@ -74,7 +74,9 @@ class Collection:
         self._post(create, b"")
         for documents in sorted(export.glob("documents-*.json")):
             self._post(f"/{name}/update", documents.read_bytes())
-        self._post(f"/{name}/update?optimize=true", b"{}")
+        self._post(f"/{name}/update", b'{"optimize": {"maxSegments": 1}}')
+        if wrong := [count for count in self._segments() if count != 1]:
+            raise SystemExit(f"Solr has not merged {name}: a shard has {wrong[0]} segments")
 
     def _post(self, path: str, body: bytes) -> Any:
         request = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json"})
@@ -88,10 +90,15 @@ class Collection:
 
     def megabytes(self) -> float:
         """Return the size of Lucene's files in all shards."""
+        return sum(shard["info"]["core"]["sizeInGB"] for shard in self._shards()) * 2**30 / 1e6
+
+    def _segments(self) -> list[int]:
+        """Return the number of segments of each shard."""
+        return [shard["info"]["numSegments"] for shard in self._shards()]
+
+    def _shards(self) -> list[Any]:
         told = self._post(f"/admin/collections?action=COLSTATUS&collection={self.name}&coreInfo=true", b"")
-        shards = told[self.name]["shards"].values()
-        gibibytes = (shard["leader"]["segInfos"]["info"]["core"]["sizeInGB"] for shard in shards)
-        return sum(gibibytes) * 2**30 / 1e6
+        return [shard["leader"]["segInfos"] for shard in told[self.name]["shards"].values()]
 
     def delete(self) -> None:
         """Delete it and its settings."""

@@ -35,10 +35,12 @@ OF_PHOTOS = (
 OF_EXPORTS = ("query", "k", "server", "model", "query_encoder", "query_topk", "as_json")
 """What --server goes with that asks an export."""
 NOT_OF_SERVERS = (
-    *("index_folder", "album", "add_to", "html", "captions", "rerank", "rerank_k", "rerank_fusion"),
-    *("rerank_weight", "also", "hybrid", "hybrid_weight"),
+    *("index_folder", "captions", "rerank", "rerank_k", "rerank_fusion", "rerank_weight"),
+    *("also", "hybrid", "hybrid_weight"),
 )
 """What needs an index on this machine."""
+OF_FILES = ("copy_to", "html")
+"""What reads photos."""
 WITHOUT_A_GPU = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
 _MINUS = "begin the query with -- and a word to look for: -- photo -dog"
@@ -222,10 +224,10 @@ def search(
             done = {"copies": copies.made, "not_copied": [one._asdict() for one in copies.skipped]}
         if add_to is not None:
             done["added"] = photos.albums.change(add_to, [hit.id for hit in answer.hits])
-    if html:
-        from lexlip.search.contact_sheet import write_contact_sheet
+        if html:
+            from lexlip.search.contact_sheet import write_contact_sheet
 
-        write_contact_sheet(html, [answer])
+            write_contact_sheet(html, [answer], photos.read)
     if as_json:
         click.echo(json.dumps(answer.to_dict() | done))
         return
@@ -339,8 +341,11 @@ def _open_index(context: click.Context) -> PhotoSearch:
 def _has_photos(context: click.Context, address: str) -> bool:
     """Return whether --server names an index of photos, not an export; refuse what neither has."""
     options.refuse_with_server(context, NOT_OF_SERVERS, "an index on this machine")
-    if context.params["copy_to"] is not None and not context.params["photo_folders"]:
-        raise click.UsageError("--copy-to with --server needs the folder of the photos: give --photos FOLDER")
+    for typed in options.given_of(context, OF_FILES):
+        if not context.params["photo_folders"]:
+            raise click.UsageError(
+                f"{typed} with --server needs the folder of the photos: give --photos FOLDER"
+            )
     from lexlip.search_servers.server_search import has_photos
 
     return has_photos(address)

@@ -10,7 +10,7 @@ album, and is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,6 +44,12 @@ def check_name(name: str) -> str:
     return name
 
 
+def no_album(name: str, albums: Sequence[str]) -> DataError:
+    """Return the error to raise if there is none of this name, given the names of those that there are."""
+    known = f"albums are {', '.join(map(readable, albums))}" if albums else "there is none yet"
+    return DataError(f"there is no album {readable(name)!r}; {known}")
+
+
 class Albums:
     """The albums of an index; processes and threads may change them at the same time.
 
@@ -66,8 +72,7 @@ class Albums:
         wanted, files = same_name(check_name(name)), self._files()
         file = next((file for one, file in files.items() if same_name(one) == wanted), None)
         if file is None:
-            known = f"albums are {', '.join(map(readable, sorted(files)))}" if files else "there is none yet"
-            raise DataError(f"there is no album {readable(name)!r}; {known}")
+            raise no_album(name, sorted(files))
         return _read(file)
 
     def holding(self, id: str) -> list[str]:

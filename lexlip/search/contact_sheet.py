@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -99,9 +99,12 @@ figcaption { font-size: .85rem; overflow-wrap: anywhere; }
 _TAIL = "\n</html>\n"
 
 
-def write_contact_sheet(path: str | Path, answers: Sequence[Answer]) -> None:
-    """Write one page that needs no other file; a photo that cannot be read any more leaves an empty frame."""
-    _write(path, (_section(answer) for answer in answers))
+def write_contact_sheet(path: str | Path, answers: Sequence[Answer], read: Callable[[str], bytes]) -> None:
+    """Write one page that needs no other file; a photo that cannot be read any more leaves an empty frame.
+
+    `read` returns the bytes of a photo, given its id.
+    """
+    _write(path, (_section(answer, read) for answer in answers))
 
 
 def write_word_sheet(path: str | Path, photos: Sequence[PhotoWords]) -> None:
@@ -172,16 +175,16 @@ def _write(path: str | Path, sections: Iterable[str]) -> None:
     write_output(path, page.encode(), SHEET)
 
 
-def _section(answer: Answer) -> str:
+def _section(answer: Answer, read: Callable[[str], bytes]) -> str:
     title = f"<h2>{html.escape(answer.query)}</h2>\n<p>{_words(answer.terms, 12)}</p>"
     if not answer.hits:
         return f"<section>{title}\n<p>No photo shares a word with the query.</p></section>"
-    return f"<section>{title}\n{_list(_hit(hit) for hit in answer.hits)}</section>"
+    return f"<section>{title}\n{_list(_hit(hit, read) for hit in answer.hits)}</section>"
 
 
-def _hit(hit: Hit) -> str:
+def _hit(hit: Hit, read: Callable[[str], bytes]) -> str:
     name = f'{hit.rank}. {html.escape(hit.id)} <span class="score">{_scores(hit)}</span>'
-    return _figure(hit.id, hit.path, name, _words(hit.words, WORDS), _thumbnail(hit.path))
+    return _figure(hit.id, hit.path, name, _words(hit.words, WORDS), _thumbnail(hit.id, read))
 
 
 def _scores(hit: Hit) -> str:
@@ -224,10 +227,10 @@ def _word(word: str, weight: float, top: float, held: bool = False) -> str:
     )
 
 
-def _thumbnail(location: str) -> str | None:
-    """Return a photo as a data URL; None if it cannot be read any more."""
+def _thumbnail(name: str, read: Callable[[str], bytes] = read_location) -> str | None:
+    """Return a photo as a data URL, given what reads it by its name; None if it cannot be read any more."""
     try:
-        photo = decode(read_location(location), SIDE)
+        photo = decode(read(name), SIDE)
     except DataError:
         return None
     photo.thumbnail((SIDE * 2, SIDE * 2))

@@ -58,6 +58,7 @@ MAPPING = {
         "spelled": _WORD,
         "facts": {"type": "object", "enabled": False},
         "about": {"type": "object", "enabled": False},
+        **dict.fromkeys(("album", "member", "added"), _WORD),
     },
 }
 
@@ -131,10 +132,10 @@ class OpenSearchStore(PhotoStore):
     def listed(
         self, condition: Condition, fields: Sequence[str], number: int, after: Any
     ) -> tuple[list[Any], Any]:
-        source = False if tuple(fields) == ("id",) else list(fields)
-        body = {"_source": source, "sort": [{"id": "asc"}], "query": _query(all_of([condition]))}
+        first, *others = fields
+        body = {"_source": others or False, "sort": [{first: "asc"}], "query": _query(condition)}
         hits, after = self._page(body, number, after)
-        return [{"id": str(hit["sort"][0]), **hit.get("_source", {})} for hit in hits], after
+        return [{first: str(hit["sort"][0]), **hit.get("_source", {})} for hit in hits], after
 
     def best(
         self, query: Sequence[Scored], allowed: Condition | None, number: int, after: Any
@@ -149,7 +150,7 @@ class OpenSearchStore(PhotoStore):
 
     def terms(self, field: str, pattern: str, number: int) -> dict[str, int]:
         asked = {"found": {"terms": {"field": field, "include": pattern, "size": number}}}
-        answer = self._search({"size": 0, "query": _query(A_PHOTO), "aggs": asked})
+        answer = self._search({"size": 0, "aggs": asked})
         buckets = answer["aggregations"]["found"]["buckets"]
         return {str(bucket["key"]): int(bucket["doc_count"]) for bucket in buckets}
 

@@ -11,7 +11,10 @@
     spelled             the words of these
     facts               what a table of photos holds, which the server only keeps
 
-One more document, with the key ABOUT, says what the index is.
+One more document, with the key ABOUT, says what the index is. And there is one for each photo of each album::
+
+    album, member       the album's name, and the photo's id
+    added               when, so that they come in this order
 """
 
 from __future__ import annotations
@@ -155,6 +158,11 @@ def metadata_of(
         normalize=quantization["scheme"] == "unit",
         postings=0,
     )
+
+
+def key_of(id: str) -> str:
+    """Return the key of a photo's document."""
+    return Document(id, [], []).key
 
 
 def documents(

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine.progress import ProgressBar
 from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
-from lexlip.other_engines.engine_contract import FIELD, Document
+from lexlip.other_engines.engine_contract import FIELD
 from lexlip.search_servers.opensearch_store import OpenSearchStore
-from lexlip.search_servers.photo_documents import ABOUT, About, rows_of, vector
+from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector
 from lexlip.search_servers.photo_queries import A_PHOTO, Condition, Scored
 from lexlip.search_servers.photo_store import Action, PhotoStore
 from lexlip.search_servers.solr_store import SolrStore
@@ -169,13 +170,20 @@ class PhotoIndex:
                 yield document
 
     def _listed(self, condition: Condition, fields: list[str]) -> Iterator[Any]:
-        """Yield documents of photos that meet a condition, by id."""
+        """Yield documents that meet a condition, in the order of the first of some fields."""
         after = None
         while True:
             found, after = self._ask(partial(self.store.listed, condition, fields, PAGE, after))
             yield from found
             if len(found) < PAGE:
                 return
+
+    def entries(self, condition: Condition) -> Iterator[Any]:
+        """Yield the entries of albums that meet a condition, in the order in which they were added."""
+        with self.understood():
+            for entry in self._listed(condition, ["added", "album", "member"]):
+                check_form(entry, dict[str, str], "an entry of an album")
+                yield {"album": entry["album"], "member": entry["member"]}
 
     def best(self, query: Sequence[Scored], k: int, allowed: Condition | None) -> list[tuple[str, float]]:
         """Return the ids and scores of the k best photos; equal ones come by id.
@@ -232,8 +240,3 @@ class PhotoIndex:
                 except Later:
                     time.sleep(wait)
             return ask()
-
-
-def key_of(id: str) -> str:
-    """Return the key of a photo's document."""
-    return Document(id, [], []).key

@@ -10,6 +10,7 @@ from lexlip.queries.query_language import FIELDS
 from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import FROM_WHERE, LAST, Filters, words_of
 from lexlip.retrieval.given_words import Phrase
+from lexlip.search_servers.photo_documents import key_of
 from lexlip.words.plain_text import composed
 
 
@@ -107,6 +108,11 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
     return Some(tuple(conditions))
 
 
+def with_ids(ids: Iterable[str]) -> Condition:
+    """Return the condition that a photo has one of some ids."""
+    return Keyed(tuple(map(key_of, ids)))
+
+
 def meets(filters: Filters) -> list[Condition]:
     """Return the conditions of filters; see `Filters.to_sql`, which says the same in SQL."""
     if filters.within and not filters.near:
@@ -121,6 +127,8 @@ def meets(filters: Filters) -> list[Condition]:
     asked += [Is("said", (word,)) for word in words_of(filters.caption or "")]
     if (circle := filters.circle) is not None:
         asked.append(Within(circle))
+    if filters.listed is not None:
+        asked.append(with_ids(filters.listed))
     return asked
 
 

@@ -73,11 +73,11 @@ class PhotoStore(ABC):
     def listed(
         self, condition: Condition, fields: Sequence[str], number: int, after: Any
     ) -> tuple[list[Any], Any]:
-        """Return documents with some fields, by id, and where to go on.
+        """Return documents with some fields, in the order of the first of these, and where to go on.
 
         Args:
             condition: what they meet.
-            fields: of each; "id" is one.
+            fields: of each; by the first they are sorted: "id", or "added".
             number: how many.
             after: None, or what the call before returned.
         """

@@ -35,11 +35,12 @@ from lexlip.search_servers.photo_documents import (
     About,
     documents,
     facts_of,
+    key_of,
     metadata_of,
     photo_of,
     with_captions,
 )
-from lexlip.search_servers.photo_index import PhotoIndex, key_of
+from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_store import Action
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.sparse.balance import scheme_of

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lexlip.errors import ConfigError
 from lexlip.other_engines.ask import Server
 from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import IndexState, Narrowed
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search_servers.photo_index import STORES, PhotoIndex
-from lexlip.search_servers.photo_queries import Condition, meets, was_given
-from lexlip.search_servers.server_stage import Allowed, ServerStage, with_ids
+from lexlip.search_servers.photo_queries import Condition, meets, was_given, with_ids
+from lexlip.search_servers.server_albums import ServerAlbums
+from lexlip.search_servers.server_stage import Allowed, ServerStage
 
 
 class ServerState(IndexState):
@@ -53,7 +53,7 @@ def has_photos(address: str) -> bool:
 
 
 class ServerSearch(PhotoSearch):
-    """An open index on a server; it has no albums, which are files beside an index in a folder.
+    """An open index on a server.
 
     Attributes:
         server: the index.
@@ -72,4 +72,4 @@ class ServerSearch(PhotoSearch):
 
     @property
     def albums(self) -> Albums:
-        raise ConfigError("an index on a server has no albums: leave the album out")
+        return ServerAlbums(self.server)

@@ -20,8 +20,8 @@ from lexlip.queries.query_language import nearest_words
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, suggest
 from lexlip.search_servers.photo_documents import About
-from lexlip.search_servers.photo_index import PhotoIndex, key_of
-from lexlip.search_servers.photo_queries import Condition, Holds, Keyed, Scored, all_of, any_of
+from lexlip.search_servers.photo_index import PhotoIndex
+from lexlip.search_servers.photo_queries import Condition, Holds, Scored, all_of, any_of, with_ids
 from lexlip.search_servers.server_photos import ServerPhotos
 
 _COUNTED = 500  # words of one question in how many photos they are: the server looks at each photo for each
@@ -199,8 +199,3 @@ class ServerStage(ImpactStage):
         others = set(range(hits.shape[1])).difference(asked)
         columns = suggest(hits, frequencies, len(self.searcher), others, number)
         return [self.searcher.vocabulary[column] for column in columns]
-
-
-def with_ids(ids: Sequence[str]) -> Condition:
-    """Return the condition that a photo has one of some ids."""
-    return Keyed(tuple(key_of(id) for id in ids))

@@ -42,6 +42,7 @@ SEEN = 10_000
 
 _ENGINE = Solr()
 _ALL = ("id", "model", "scheme", FIELD, "facts")  # what a document needs: the rest is made of these
+_ENTRY = ("album", "member", "added")
 _WORDS = ("folders", "said", "spelled")
 _WHOLE = {"shards.tolerant": False, "omitHeader": False}  # an error, where a shard does not answer
 _HEALTH = {"GREEN": "green", "YELLOW": "yellow", "ORANGE": "yellow", "RED": "red"}
@@ -56,6 +57,9 @@ _FIELDS = """
     <field name="given.folder" type="texts" indexed="true" stored="false" multiValued="true"/>
     <field name="facts" type="string" indexed="false" stored="true"/>
     <field name="about" type="string" indexed="false" stored="true"/>
+    <field name="album" type="string" indexed="true" stored="false" docValues="true"/>
+    <field name="member" type="string" indexed="true" stored="false" docValues="true"/>
+    <field name="added" type="string" indexed="true" stored="false" docValues="true"/>
     <fieldType name="place" class="solr.LatLonPointSpatialField" docValues="true"/>
     <fieldType name="texts" class="solr.TextField" omitNorms="true" positionIncrementGap="100">
         <analyzer>
@@ -141,8 +145,8 @@ class SolrStore(PhotoStore):
         self, condition: Condition, fields: Sequence[str], number: int, after: Any
     ) -> tuple[list[Any], Any]:
         asked = _Query()
-        body = {"query": asked.whole(all_of([condition])), "fields": list(fields), "limit": number}
-        found, after = self._page(asked, after, sort="id asc,key asc", **body)
+        body = {"query": asked.whole(condition), "fields": list(fields), "limit": number}
+        found, after = self._page(asked, after, sort=f"{fields[0]} asc,key asc", **body)
         return [_document(one) for one in found], after
 
     def best(
@@ -158,7 +162,7 @@ class SolrStore(PhotoStore):
         asked = _Query()
         asked.params |= {"facet": True, "facet.field": field, "facet.matches": pattern}
         asked.params |= {"facet.limit": number, "facet.mincount": 1}
-        answer = self._select(asked, query=asked.whole(A_PHOTO), limit=0)
+        answer = self._select(asked, query="*:*", limit=0)
         found = answer["facet_counts"]["facet_fields"][field]  # value, number, value, number, …
         return {str(value): int(photos) for value, photos in zip(found[::2], found[1::2], strict=True)}
 
@@ -208,6 +212,8 @@ def _command(action: Action) -> str:
 
 def _stored(document: Any) -> dict[str, Any]:
     """Return a document as Solr keeps it."""
+    if "album" in document:
+        return dict(document)
     if "about" in document:
         return {"about": compact(document["about"])}
     place, taken = document["place"], document["taken"] or ""
@@ -227,7 +233,7 @@ def _stored(document: Any) -> dict[str, Any]:
 
 def _document(stored: Any) -> dict[str, Any]:
     """Return those fields of a document that Solr keeps, as they were before `_stored`."""
-    document = {name: stored[name] for name in _ALL if name in stored}
+    document = {name: stored[name] for name in (*_ALL, *_ENTRY) if name in stored}
     if FIELD in document:
         pairs = (pair.split("|") for pair in document[FIELD].split())
         document[FIELD] = {number: int(weight) for number, weight in pairs}

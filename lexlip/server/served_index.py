@@ -308,10 +308,8 @@ class ServedIndex:
         about = {"key": key_of(photo.id), **photo.to_dict(), "version": photo.version}
         about["place"] = place_at(*photo.place) if photo.place else None
         about["text_places"] = [list(line.corners) for line in photo.text]
-        return {**about, "words": self.search.photo_words(photo.id), "albums": self._albums_with(photo.id)}
-
-    def _albums_with(self, id: str) -> list[str]:
-        return self.search.albums.holding(id)
+        albums = self.search.albums.holding(photo.id)
+        return {**about, "words": self.search.photo_words(photo.id), "albums": albums}
 
     def thumbnail(self, key: str, width: int, known: str) -> Sent:
         """Return a photo as WebP of a width; `known` names what the browser has."""
@@ -373,19 +371,22 @@ class ServedIndex:
                 with suppress(DataError):  # it is gone, or damaged
                     held = sum(photo is not None for photo in photos.get(albums.ids(name)))
                     listed.append({"name": name, "photos": held})
-            return {"writable": bool(sealed_tables(stage.metadata.extra)), "albums": listed}
+            return {"writable": self._may_change_albums(stage), "albums": listed}
 
     def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> dict[str, Any]:
         """Add photos to an album, and take others out; return all albums."""
         new = list(map(id_named, add))
         with self.search.now() as (stage, photos):
-            if not sealed_tables(stage.metadata.extra):
+            if not self._may_change_albums(stage):
                 raise Problem(403, "this user has not made the index: its albums are not changed here")
             for id, photo in zip(new, photos.get(new), strict=True):
                 if photo is None:
                     raise Problem(404, f"the index holds no photo with the id {readable(id)!r}")
         self.search.albums.change(name, new, map(id_named, remove))
         return self.albums()
+
+    def _may_change_albums(self, stage: FirstStage) -> bool:
+        return bool(sealed_tables(stage.metadata.extra))
 
     # ---- the image model, in threads ----
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import JSONResponse
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fastapi import Response
 
 NO_FILES = "this server has no files of photos: start it with --photos FOLDER, the folder that holds them"
-NO_ALBUMS = "an index on a server has no albums"
 
 
 @dataclass(frozen=True)
@@ -156,16 +155,8 @@ class ServedServer(ServedIndex):
         if not self.folders:
             raise Problem(409, NO_FILES)
 
-    # ---- albums ----
-
-    def _albums_with(self, id: str) -> list[str]:
-        return []
-
-    def albums(self) -> NoReturn:
-        raise Problem(409, NO_ALBUMS)
-
-    def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> NoReturn:
-        raise Problem(409, NO_ALBUMS)
+    def _may_change_albums(self, stage: FirstStage) -> bool:
+        return True  # the cluster decides
 
 
 def _thumbnails(name: str, folders: Sequence[str]) -> Path:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from lexlip.data.files import read_location
 from lexlip.errors import DataError
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.search.contact_sheet import PhotoWords, write_contact_sheet, write_word_sheet
@@ -29,6 +30,10 @@ def answer(query: str, *paths: Path) -> Answer:
     ]
     terms = {"dog": 0.8, "snow": 0.4, "<b>": 0.1} if hits else {}
     return Answer(query, terms, hits, {"encode": 1.0, "search": 1.0}, [])
+
+
+def below(folder: Path) -> Callable[[str], bytes]:
+    return lambda id: read_location(str(folder / id))
 
 
 def photo(path: Path, colour: str, size: tuple[int, int] = (300, 200)) -> Path:
@@ -73,7 +78,7 @@ def sheet(tmp_path: Path) -> Path:
     first = answer(
         HOSTILE, photo(tmp_path / "red.png", "red"), hostile, tmp_path / "text.jpg", tmp_path / "gone.jpg"
     )
-    write_contact_sheet(tmp_path / "sheet.html", [first, answer("nothing like it")])
+    write_contact_sheet(tmp_path / "sheet.html", [first, answer("nothing like it")], below(tmp_path))
     return tmp_path / "sheet.html"
 
 
@@ -128,7 +133,7 @@ def _with_class(page: Page, name: str) -> list[tuple[str, dict[str, str | None]]
 
 def test_thumbnails_are_small(tmp_path: Path) -> None:
     photo(tmp_path / "large.jpg", "green", (3000, 2000))
-    write_contact_sheet(tmp_path / "sheet.html", [answer("q", tmp_path / "large.jpg")])
+    write_contact_sheet(tmp_path / "sheet.html", [answer("q", tmp_path / "large.jpg")], below(tmp_path))
     (image,) = Page((tmp_path / "sheet.html").read_text()).all("img")
     data = base64.b64decode(str(image["src"]).partition(",")[2])
     assert max(Image.open(io.BytesIO(data)).size) <= 480
@@ -137,9 +142,9 @@ def test_thumbnails_are_small(tmp_path: Path) -> None:
 def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(DataError, match=r"cannot write the contact sheet .*folder: Is a directory"):
-        write_contact_sheet(tmp_path / "folder", [])
+        write_contact_sheet(tmp_path / "folder", [], below(tmp_path))
     with pytest.raises(DataError, match=r"cannot write the contact sheet .*sheet\.html: No such file"):
-        write_contact_sheet(tmp_path / "none" / "sheet.html", [])
+        write_contact_sheet(tmp_path / "none" / "sheet.html", [], below(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo import Photo
 from lexlip.search.photo_map import Box
@@ -15,6 +16,7 @@ from lexlip.search_servers import photo_index
 from lexlip.search_servers.opensearch_store import REST, features
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import A_PHOTO
+from lexlip.search_servers.server_albums import ServerAlbums
 from lexlip.search_servers.server_search import ServerSearch
 from tests.cli.conftest import ALL, Run, error
 from tests.search_servers.real_index import KINDS, index_of_its_own, write_library
@@ -226,11 +228,68 @@ def test_paths_and_copies(both: Run, address: str, tmp_path: Path) -> None:
     assert len(answer["not_copied"]) == 3
 
 
+def test_a_contact_sheet(both: Run, address: str, tmp_path: Path) -> None:
+    both("search", ALL, "--html", "here.html")
+    how = ("search", ALL, "--server", address, "--html")
+    both(*how, "there.html", "--photos", "photos")
+    here, there = (Path(name).read_text() for name in ("here.html", "there.html"))
+    assert there == here
+    assert here.count("data:image/jpeg") == 10
+    (tmp_path / "other").mkdir()
+    both(*how, "other.html", "--photos", "other")
+    assert Path("other.html").read_text().count("cannot be read any more") == 10
+    refused = both(*how, "none.html", code=2).stderr
+    assert "--html with --server needs the folder of the photos: give --photos FOLDER" in refused
+
+
+def test_albums(both: Run, address: str) -> None:
+    """As in a folder; and two spellings, which two machines may have made at once, are one album."""
+    for where in ((), ("--server", address)):
+        said = error(both("search", ALL, "--album", "none", *where, code=2))
+        assert said == "there is no album 'none'; there is none yet"
+        assert found(both, ALL, "-k", 3, "--add-to", "Été", *where)["added"] == 3
+        assert found(both, "anna", "-k", 9, "--add-to", "e\u0301te\u0301", *where)["added"] > 0
+        assert found(both, "anna", "-k", 9, "--add-to", "Été", *where)["added"] == 0
+        assert "is no name for an album" in error(both("search", ALL, "--album", "a/b", *where, code=2))
+    here, there = (albums_of(*where) for where in (("index", ".lexlip"), ("server", address)))
+    assert here.names() == there.names() == ["Été"]
+    ids = here.ids("été")
+    assert there.ids("été") == ids
+    for arguments in (
+        ("dog",),
+        (ALL, "-k", 60),
+        (ALL, "--album", "été", "--after", "2017"),
+        ("anna", "--sort", "date"),
+    ):
+        asked = (*arguments, *(() if "--album" in arguments else ("--album", "Été")))
+        here_found = found(both, *asked)
+        check_same(here_found, found(both, *asked, "--server", address))
+        assert {hit["id"] for hit in here_found["hits"]} <= set(ids)
+    gone = ids[0]
+    for albums in (here, there):
+        assert albums.holding(gone) == ["Été"]
+        assert albums.change("été", ["other.jpg", "other.jpg", ids[3]], [gone, "never.jpg"]) == 1
+        assert albums.ids("Été") == [*ids[1:], "other.jpg"]
+        assert albums.holding(gone) == []
+    index = PhotoIndex.at(address)
+    index.write([("album-other", {"album": "été", "member": "last.jpg", "added": "9"})])
+    index.refresh()
+    assert len(there.names()) == 1
+    assert there.ids("Été") == [*ids[1:], "other.jpg", "last.jpg"]
+    assert index.count() == len(found(both, ALL, "-k", 60)["hits"])
+    there.change("Été", (), there.ids("Été"))
+    index.write([("album-other", None)])
+    index.refresh()
+    here.change("Été", (), here.ids("Été"))
+    assert here.names() == there.names() == []
+
+
+def albums_of(kind: str, where: str) -> Albums:
+    return ServerAlbums(PhotoIndex.at(where)) if kind == "server" else Albums(where)
+
+
 def test_what_a_server_cannot_do(both: Run, address: str) -> None:
     for option in (
-        ("--html", "x.html"),
-        ("--album", "a"),
-        ("--add-to", "a"),
         ("--captions",),
         ("--also", "x"),
     ):

@@ -26,7 +26,7 @@ NOT_OF_TARS = (
     *("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text", "regions"),
 )
 NOT_OF_SERVERS = (
-    *("index_folder", "ann", "anew", "repair", "text", "pseudo_documents", "address", "language", "regions"),
+    *("index_folder", "ann", "anew", "repair", "pseudo_documents", "address", "language", "regions"),
 )
 
 
@@ -191,7 +191,8 @@ def _index_on_server(
     if topk is None and how["topk"] is None:
         topk = "all"
     given = Given(sources or (".",), how["images"], how["split"], how["exclude"], how["include"])
-    of_run = {name: how[name] for name in ("model", "quantization", "prune", "workers", "device", "progress")}
+    names = ("model", "quantization", "prune", "text", "workers", "device", "progress")
+    of_run = {name: how[name] for name in names}
     return index_on_server(given, address, topk=topk, update=update, **of_run)
 
 

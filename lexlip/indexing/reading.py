@@ -7,10 +7,11 @@ every minute, and when the run is interrupted.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -26,7 +27,7 @@ from lexlip.indexing.report import Report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.indexing.text_reader import READ_SIDE, TextReader, reader_name
 from lexlip.machine.progress import ProgressBar
-from lexlip.retrieval.photo_table import PhotoTable, open_photos
+from lexlip.retrieval.photo_table import open_photos
 from lexlip.retrieval.seal import is_sealed, seal_table
 from lexlip.retrieval.text_lines import TextLine
 
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from lexlip.queries.photo_vectors import Progress
 
 EVERY = 60.0  # seconds after which what was read is stored, or more: a tenth of the time goes into it at most
+
+
+Store = Callable[[Mapping[str, Iterable[TextLine]], Mapping[str, str]], None]
+"""Stores the lines of photos by their digests, and which reader has failed on others."""
 
 
 class _Opened(NamedTuple):
@@ -100,7 +105,7 @@ def with_text(
     with open_photos(index, metadata) as table:
         unread, read, failed = table.unread(reader_name() if there else ""), 0, 0
         if there and (unread or not before):
-            read, failed = _read(index, table, unread, workers, progress)
+            read, failed = read_texts(unread, table.read, partial(_store, index), workers, progress)
     with open_photos(index, read_metadata(index)) as table:
         return replace(
             done,
@@ -112,16 +117,22 @@ def with_text(
         )
 
 
-def _read(
-    index: Path,
-    table: PhotoTable,
-    ids: list[str],
+def read_texts(
+    ids: Sequence[str],
+    read_file: Callable[[str], bytes],
+    store: Store,
     workers: int,
     progress: bool | Progress,
 ) -> tuple[int, int]:
-    """Read photos of a table, and store what they hold.
+    """Read the text in photos, and store it every minute, and in the end.
 
-    Return of how many that could be done, and on how many RapidOCR failed.
+    Args:
+        ids: of the photos, one of each content.
+        read_file: returns the bytes of a photo, given its id; UnreadableImage: a later run reads it.
+        store, workers, progress: see `Store` and `with_text`.
+
+    Returns:
+        Of how many that could be done, and on how many RapidOCR failed.
     """
     report = progress if callable(progress) else lambda done, total: None
     reader, found, failed = TextReader(), dict[str, tuple[TextLine, ...]](), dict[str, str]()
@@ -130,7 +141,7 @@ def _read(
         with ProgressBar(
             total=len(ids), unit="photo", desc="read text", disable=progress is not True, delay=1
         ) as bar:
-            for done, photo in enumerate(_opened(table, ids, workers), 1):
+            for done, photo in enumerate(_opened(read_file, ids, workers), 1):
                 if photo.picture is not None:
                     lines = _lines(reader, photo.picture)
                     if lines is None:
@@ -142,11 +153,11 @@ def _read(
                 report(done, len(ids))
                 if time.monotonic() - stored > max(EVERY, 10 * cost):
                     started = time.monotonic()
-                    _store(index, found, failed)
+                    store(found, failed)
                     found, stored = {}, time.monotonic()
                     cost = stored - started
     finally:
-        _store(index, found, failed)
+        store(found, failed)
     return read, len(failed)
 
 
@@ -160,12 +171,12 @@ def _lines(reader: TextReader, picture: Image.Image) -> tuple[TextLine, ...] | N
         return None
 
 
-def _opened(table: PhotoTable, ids: list[str], workers: int) -> Iterator[_Opened]:
-    """Yield photos of a table, while threads open those that come next."""
+def _opened(read_file: Callable[[str], bytes], ids: Sequence[str], workers: int) -> Iterator[_Opened]:
+    """Yield photos, while threads open those that come next."""
 
     def open_photo(id: str) -> _Opened:
         try:
-            data = table.read(id)
+            data = read_file(id)
             return _Opened(digest(data), decode(data, READ_SIDE))
         except UnreadableImage:  # it is gone, or out of reach: a later run reads it
             return _Opened("", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anserini_bridge.given_files import parse_json
 
@@ -24,17 +24,26 @@ class TextLine(NamedTuple):
     corners: tuple[int, ...]
 
 
+def plain_lines(lines: Iterable[TextLine]) -> list[list[Any]]:
+    """Return lines as plain values: of each its text, and its eight numbers."""
+    return [[line.text, *line.corners] for line in lines]
+
+
 def store_lines(lines: Iterable[TextLine]) -> str:
     """Return lines as the table of photos stores them."""
-    return json.dumps([[line.text, *line.corners] for line in lines], ensure_ascii=False)
+    return json.dumps(plain_lines(lines), ensure_ascii=False)
+
+
+def lines_of(plain: Any) -> tuple[TextLine, ...]:
+    """Return what `plain_lines` was given; ValueError: it is something else."""
+    if not isinstance(plain, list) or not all(map(_is_line, plain)):
+        raise ValueError(f"{plain!r:.60} is no list of lines")
+    return tuple(TextLine(text, tuple(corners)) for text, *corners in plain)
 
 
 def stored_lines(stored: str) -> tuple[TextLine, ...]:
     """Return what `store_lines` was given; ValueError: it is something else."""
-    lines = parse_json(stored)
-    if not isinstance(lines, list) or not all(map(_is_line, lines)):
-        raise ValueError(f"{stored!r:.60} is no list of lines")
-    return tuple(TextLine(text, tuple(corners)) for text, *corners in lines)
+    return lines_of(parse_json(stored))
 
 
 def _is_line(line: object) -> bool:

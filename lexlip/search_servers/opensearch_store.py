@@ -16,6 +16,7 @@ from anserini_bridge.given_files import check_form
 from lexlip.other_engines.ask import NoIndex
 from lexlip.other_engines.engine_contract import FIELD, EngineError, compact
 from lexlip.other_engines.servers import OpenSearch
+from lexlip.queries.query_language import FIELDS
 from lexlip.search_servers.photo_documents import ABOUT
 from lexlip.search_servers.photo_queries import (
     A_PHOTO,
@@ -54,7 +55,7 @@ MAPPING = {
         "place": {"type": "geo_point"},
         "folders": _WORD,
         "said": {**_WORD, "doc_values": False},
-        "given": {"properties": dict.fromkeys(("caption", "name", "folder"), _TEXTS)},
+        "given": {"properties": dict.fromkeys(FIELDS, _TEXTS)},
         "spelled": _WORD,
         "facts": {"type": "object", "enabled": False},
         "about": {"type": "object", "enabled": False},

@@ -36,8 +36,9 @@ from lexlip.data.nearness import is_place
 from lexlip.indexing.table_writer import side_names, split_path
 from lexlip.other_engines.engine_contract import FIELD, Document, Made
 from lexlip.retrieval.filters import words_of
-from lexlip.retrieval.given_words import cut_words, split_words
+from lexlip.retrieval.given_words import texts_of
 from lexlip.retrieval.photo import Photo
+from lexlip.retrieval.text_lines import lines_of
 from lexlip.sparse.quantize import TOO_LARGE
 from lexlip.words.plain_text import composed
 
@@ -46,7 +47,21 @@ ABOUT = "lexlip"
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
-class _StoredFacts(TypedDict):
+class TextFacts(TypedDict):
+    """What is known of the text in a photo.
+
+    `text` has its lines, see `plain_lines`; None: nobody has looked for any. `text_failed` is the reader that
+    failed on it; "": none has.
+    """
+
+    text: list[list[Any]] | None
+    text_failed: str
+
+
+NO_TEXT = TextFacts(text=None, text_failed="")
+
+
+class _StoredFacts(TextFacts):
     root: str | None
     file: str
     member: str
@@ -166,7 +181,11 @@ def key_of(id: str) -> str:
 
 
 def documents(
-    source: Source, rows: Rows, photos: Sequence[tuple[int, Facts]], made: Made
+    source: Source,
+    rows: Rows,
+    photos: Sequence[tuple[int, Facts]],
+    made: Made,
+    texts: Mapping[str, TextFacts],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the keys and documents of photos.
 
@@ -175,20 +194,20 @@ def documents(
         rows: their whole weights, [n, V].
         photos: their index in the source, and the facts about them.
         made: how they were encoded.
+        texts: what is known of the text in photos, by their digests.
     """
     roots = [f"{Path(root).expanduser().absolute()}".rstrip("/") for root in source.roots]
     for row, (number, facts) in enumerate(photos):
         columns, weights = rows.row(row)
         id = source.items[number].id
         document = Document(id, columns.tolist(), weights.tolist())
-        stored = _stored_facts(source, number, facts, roots)
+        stored = {**_stored_facts(source, number, facts, roots), **texts.get(facts.digest, NO_TEXT)}
         yield document.key, {**document.stored(made), FIELD: document.named, **_searched(id, stored)}
 
 
-def with_captions(document: dict[str, Any], captions: Sequence[str]) -> dict[str, Any]:
-    """Return the document of a photo that has other captions in its source now."""
-    facts = {**document["facts"], "captions": list(captions)}
-    return {**document, **_searched(document["id"], facts)}
+def with_facts(document: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a photo of which some facts are others now."""
+    return {**document, **_searched(document["id"], {**document["facts"], **facts})}
 
 
 def _stored_facts(source: Source, number: int, facts: Facts, roots: Sequence[str]) -> dict[str, Any]:
@@ -216,12 +235,11 @@ def _stored_facts(source: Source, number: int, facts: Facts, roots: Sequence[str
 
 def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the facts about a photo, with what of them is searched."""
-    folder, _, name = id.rpartition("/")
     texts = [*facts["captions"], *facts["embedded"], *facts["keywords"]]
+    lines = [line for line, *_ in facts["text"] or ()]
     given = {
-        "caption": [" ".join(split_words(text)) for text in texts],
-        "name": [" ".join(words) for words in cut_words(name)],
-        "folder": [" ".join(words) for words in cut_words(folder)],
+        name: [" ".join(words) for words in of_field if words]
+        for name, of_field in texts_of(id, texts, lines).items()
     }
     return {
         "taken": facts["taken"],
@@ -258,6 +276,11 @@ def rows_of(vectors: Sequence[Mapping[int, int]], width: int) -> Rows:
     return Rows(weights, columns, ends, (len(vectors), width))
 
 
+def text_facts(facts: Mapping[str, Any]) -> TextFacts:
+    """Return what facts say of the text in a photo."""
+    return TextFacts(text=facts["text"], text_failed=facts["text_failed"])
+
+
 def facts_of(document: Any) -> tuple[str, dict[str, Any]]:
     """Return the id of a document, and the facts about its photo.
 
@@ -273,6 +296,7 @@ def facts_of(document: Any) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"{id!r:.60} has a number of more than 63 bits")
     if not _FINGERPRINT.fullmatch(facts["fingerprint"] or "0" * 16):
         raise ValueError(f"{id!r:.60} has no fingerprint of 64 bits")
+    lines_of(facts["text"] or [])
     if facts["place"] is not None and not is_place(*facts["place"]):
         raise ValueError(f"{id!r:.60} was taken at no place on Earth")
     return id, facts
@@ -290,6 +314,7 @@ def photo_of(id: str, facts: Mapping[str, Any], file: str) -> Photo:
         captions=tuple(dict.fromkeys([*facts["captions"], *facts["embedded"]])),
         keywords=tuple(facts["keywords"]),
         fingerprint=None if print is None else int(print, 16),
+        text=lines_of(facts["text"] or []),
         place=facts["place"] and tuple(facts["place"]),
         **{name: facts[name] for name in names},
     )

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,9 +21,11 @@ from anserini_bridge.metadata import vocabulary_hash
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Given, Source, Unreadable, open_library
 from lexlip.data.images import READER
-from lexlip.errors import ConfigError, DataError, ModelError, needing_extras
+from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage, needing_extras
 from lexlip.indexing.changes import Plan, copies_hidden, kept_since, mounts_with, plan_update
+from lexlip.indexing.reading import check_reader, read_texts
 from lexlip.indexing.report import Indexed, Updated
+from lexlip.indexing.text_reader import reader_name
 from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
 from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
@@ -31,16 +34,21 @@ from lexlip.other_engines.engine_contract import Made
 from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.retrieval.photo import Listed
+from lexlip.retrieval.text_lines import TextLine, plain_lines
 from lexlip.search_servers.photo_documents import (
+    NO_TEXT,
     About,
+    TextFacts,
     documents,
     facts_of,
     key_of,
     metadata_of,
     photo_of,
-    with_captions,
+    text_facts,
+    with_facts,
 )
 from lexlip.search_servers.photo_index import PhotoIndex
+from lexlip.search_servers.photo_queries import Has
 from lexlip.search_servers.photo_store import Action
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.sparse.balance import scheme_of
@@ -67,6 +75,7 @@ def index_on_server(
     quantization: Scheme | None = None,
     update: bool = False,
     prune: bool = False,
+    text: bool | None = None,
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
@@ -79,7 +88,7 @@ def index_on_server(
         model, topk, quantization: see `lexlip.indexing.api.index`; None is as the index was made, or of a new
             one 32 words, and as the model ranks.
         update: refuse to make an index.
-        prune, workers, device, progress: see `lexlip.indexing.api.index`.
+        prune, text, workers, device, progress: see `lexlip.indexing.api.index`.
 
     Returns:
         What is in the index; an `Updated` unless this run, or interrupted ones before it, have made it.
@@ -98,6 +107,7 @@ def index_on_server(
         raise DataError(f"there is no index {index} to update: index once without --update")
     index = replace(index, patient=True)  # the server answers: a node that dies from now on is waited for
     check_device(device)
+    check_reader(text)
     if about is not None:
         _check_same_photos(index, about.metadata, given)
     metadata = _metadata(index, about, model, topk, quantization)
@@ -109,10 +119,10 @@ def index_on_server(
     if damaged:
         source = open_library(given, damaged)
     if about is None:
-        about = About(_of_photos(metadata, source, listed), complete=False)
+        about = About(_of_photos(metadata, source, listed, bool(text)), complete=False)
         index.make(there)
         index.say(about)
-    run = _Run(index, model, metadata, source, listed, about, prune, workers, device, progress)
+    run = _Run(index, model, metadata, source, listed, about, text, prune, workers, device, progress)
     run.write()
     while found := copies_hidden(run.source, run.unreadable) - damaged:
         damaged |= found
@@ -170,9 +180,9 @@ def _metadata(
     return was
 
 
-def _of_photos(metadata: IndexMetadata, source: Source, listed: float) -> IndexMetadata:
-    """Return the same of an index of these photos."""
-    extra = {"reader": READER, **describe_collection(source, ROOT, listed)}
+def _of_photos(metadata: IndexMetadata, source: Source, listed: float, text: bool) -> IndexMetadata:
+    """Return the same of an index of these photos, whose text is read or not."""
+    extra = {"reader": READER, **describe_collection(source, ROOT, listed), **({"text": 1} if text else {})}
     return metadata_of(
         metadata.encoder,
         metadata.quantization,
@@ -205,10 +215,13 @@ class _Held(ServerPhotos):
     def __init__(self, index: PhotoIndex, about: About, progress: bool) -> None:
         super().__init__(index)
         self._about = about
+        self.texts: dict[str, TextFacts] = {}  # by digest
         self._listed: dict[str, Listed] = {}
         self._paths: dict[str, str] = {}
         with index.understood():
             for id, facts in map(facts_of, index.facts(progress)):
+                if (known := text_facts(facts)) != NO_TEXT:
+                    self.texts[facts["digest"]] = known
                 self._listed[id] = Listed(tuple(facts["captions"]), facts["side"], facts["state"])
                 self._paths[id] = photo_of(id, facts, self._file(facts)).path
 
@@ -234,6 +247,7 @@ class _Run:
 
     Attributes:
         about: what the index said about itself before.
+        text: whether text in photos is read; None is as before, False forgets it.
         plan: what is done, once it is known.
         held: ids that the index held before.
         photos: those that were encoded in the last pass; None if no model was needed.
@@ -242,6 +256,7 @@ class _Run:
         lost: ids of changed photos that cannot be read any more.
         away: ids of changed photos that could be opened, but then not read.
         described: how many unchanged photos have other captions.
+        texts: what the index knew of the text in photos, by their digests.
     """
 
     index: PhotoIndex
@@ -250,6 +265,7 @@ class _Run:
     source: Source
     listed: float
     about: About
+    text: bool | None
     prune: bool
     workers: int
     device: str
@@ -263,6 +279,12 @@ class _Run:
     lost: set[str] = field(default_factory=set)
     away: set[str] = field(default_factory=set)
     described: int = 0
+    texts: dict[str, TextFacts] = field(default_factory=dict)
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether the text in photos is read."""
+        return "text" in self.about.metadata.extra if self.text is None else self.text
 
     @property
     def made(self) -> Made:
@@ -278,6 +300,7 @@ class _Run:
         """Write the photos that are new, that have changed, and that have another name or other captions."""
         self.index.refresh()  # of what an interrupted run has written
         held: Any = _Held(self.index, self.about, self.progress)
+        self.texts = held.texts
         self.plan = plan = plan_update(self.source, held, held, self.about.metadata, self.prune)
         if self.held is None:
             self.held = set(held.ids())
@@ -295,7 +318,7 @@ class _Run:
         if plan.vectors is None:
             return
         known = [(number, facts) for number, (_, facts) in plan.known.items()]
-        written = documents(self.source, Rows.of(plan.vectors), known, self.made)
+        written = documents(self.source, Rows.of(plan.vectors), known, self.made, self.texts)
         for action, (before, _) in zip(written, plan.known.values(), strict=True):
             add(action)
             if before in plan.moved:
@@ -307,12 +330,16 @@ class _Run:
         items = (self.source.items[number] for number in plan.unchanged)
         captions = {item.id: item.captions for item in items if listed[item.id].captions != item.captions}
         self.described += len(captions)
-        ids = list(captions)
+        self._write_facts({id: {"captions": list(texts)} for id, texts in captions.items()}, add)
+
+    def _write_facts(self, facts: Mapping[str, Mapping[str, Any]], add: Add) -> None:
+        """Write what is another fact about photos now, by id."""
+        ids = list(facts)
         for start in range(0, len(ids), AT_ONCE):
             some = ids[start : start + AT_ONCE]
             found = zip(some, self.index.get(some), strict=True)
             with self.index.understood():
-                changed = [(id, with_captions(one, captions[id])) for id, one in found if one is not None]
+                changed = [(id, with_facts(one, facts[id])) for id, one in found if one is not None]
             for id, document in changed:
                 add((key_of(id), document))
 
@@ -332,7 +359,8 @@ class _Run:
             facts=True,
         )
         for ids, rows in impacts(photos, self.metadata.topk, self.metadata.quantization["scheme"]):
-            for action in documents(self.source, Rows.of(rows), photos.take_facts(ids), self.made):
+            facts = photos.take_facts(ids)
+            for action in documents(self.source, Rows.of(rows), facts, self.made, self.texts):
                 add(action)
             self.encoded.update(ids)
         if len(photos.skipped) == len(self.source):
@@ -380,16 +408,65 @@ class _Run:
         for start in range(0, len(deleted), AT_ONCE):
             self.index.write([(key_of(id), None) for id in deleted[start : start + AT_ONCE]])
         self.index.refresh()
-        metadata = _of_photos(self.metadata, self.source, self.listed)
+        metadata = _of_photos(self.metadata, self.source, self.listed, self.reads_text)
         if places := [*plan.places, *self.away]:
             metadata.extra["kept"] = kept_since(places, before.metadata.extra)
         metadata.extra.update(mounts_with(places, metadata.extra, before.metadata.extra))
         now = About(metadata, complete=True, unreadable=self.unreadable)
         if plan.writes or self.encoded or self.moved or _said(now) != _said(before):
             self.index.say(now)
-        return self._report(started, len(deleted))
+        return self._report(started, len(deleted), self._read_texts())
 
-    def _report(self, started: float, deleted: int) -> Indexed:
+    def _read_texts(self) -> dict[str, int]:
+        """Read the text in photos where that is still to be done, or forget it; return what the report says.
+
+        See `lexlip.indexing.reading.with_text`.
+        """
+        if self.text is False and self.texts:
+            with self._bulks() as add:
+                known = (id for id, facts in self._facts() if text_facts(facts) != NO_TEXT)
+                self._write_facts(dict.fromkeys(known, NO_TEXT), add)
+            self.index.refresh()
+        if not self.reads_text:
+            return {}
+        reader = reader_name() if find_spec("rapidocr") is not None else None
+        unread: dict[str, list[str]] = {}  # ids by digest
+        for id, facts in self._facts():
+            if facts["digest"] and facts["text"] is None and facts["text_failed"] != reader:
+                unread.setdefault(facts["digest"], []).append(id)
+        numbers = {item.id: number for number, item in enumerate(self.source.items)} if unread else {}
+
+        def read_file(id: str) -> bytes:
+            if id not in numbers:
+                raise UnreadableImage("it is out of reach", id)
+            return self.source.read(numbers[id])
+
+        def store(found: Mapping[str, Iterable[TextLine]], failed: Mapping[str, str]) -> None:
+            known = {
+                digest: TextFacts(text=plain_lines(lines), text_failed="") for digest, lines in found.items()
+            }
+            known |= {digest: TextFacts(text=None, text_failed=by) for digest, by in failed.items()}
+            ids = {id: known[digest] for digest in known for id in unread.get(digest, ())}
+            with self._bulks() as add:
+                self._write_facts(ids, add)
+            self.index.refresh()
+
+        read = failed = 0
+        if reader is not None and unread:
+            firsts = [ids[0] for ids in unread.values()]
+            read, failed = read_texts(firsts, read_file, store, self.workers, self.progress)
+        return {
+            "text_read": read,
+            "text_failed": failed,
+            "text_unread": len(unread) - read - failed,
+            "with_text": self.index.count(Has("given.text")),
+        }
+
+    def _facts(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        with self.index.understood():
+            yield from map(facts_of, self.index.facts())
+
+    def _report(self, started: float, deleted: int, of_text: Mapping[str, int]) -> Indexed:
         plan, photos = self.plan, self.photos
         assert plan is not None
         assert self.held is not None
@@ -402,6 +479,7 @@ class _Run:
             "skipped": [*self.source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
             "unlisted": list(self.source.unlisted),
             "files": self.source.files(),
+            **of_text,
         }
         if not self.about.complete:
             return Indexed(**done, resumed=len(self.held - self.encoded) - deleted)

@@ -12,22 +12,26 @@ from lexlip.data.facts import Facts
 from lexlip.other_engines.engine_contract import Made
 from lexlip.search_servers.photo_documents import (
     About,
+    TextFacts,
     documents,
     facts_of,
     metadata_of,
     photo_of,
     rows_of,
     vector,
-    with_captions,
+    with_facts,
 )
 from tests.conftest import write_photos
 
 MADE = Made("tiny@1", "unit", ())
+TEXT = TextFacts(
+    text=[["Exit 12", 0, 0, 9, 0, 9, 9, 0, 9], ["to the SnowMan", 0, 0, 9, 0, 9, 9, 0, 1000]], text_failed=""
+)
 
 
 def test_weights_come_back(photos: Path) -> None:
     row = Rows.of(csr_matrix(np.array([0, 3, 2**18 - 1])))
-    ((_, document),) = documents(open_source(photos), row, [(0, Facts())], MADE)
+    ((_, document),) = documents(open_source(photos), row, [(0, Facts())], MADE, {})
     assert vector(document["words"], 3) == {1: 3, 2: 2**18 - 1}
     again = rows_of([vector(document["words"], 3), {}], 3)
     assert (again.csr().toarray() == [[0, 3, 2**18 - 1], [0, 0, 0]]).all()
@@ -49,7 +53,7 @@ def test_facts_come_back(tmp_path: Path) -> None:
         *(99, "d" * 32, 2**64 - 1, "1 2 3", (48.5, -11.25)),
     )
     rows = Rows.of(csr_matrix(np.array([[1, 0, 600]])))
-    ((_, document),) = documents(source, rows, [(2, facts)], MADE)
+    ((_, document),) = documents(source, rows, [(2, facts)], MADE, {facts.digest: TEXT})
     id, stored = facts_of(document)
     photo = photo_of(id, stored, f"{stored['root']}/{stored['file']}")
     assert (photo.id, photo.path) == ("Été 2019/SnowMan/2.jpg", source.path(2))
@@ -59,10 +63,26 @@ def test_facts_come_back(tmp_path: Path) -> None:
     assert document["folders"] == ["Été 2019/SnowMan", "Été 2019"]
     assert document["given"]["folder"] == ["ete 2019 snowman", "ete 2019 snow man"]
     assert {"key", "wörd", "file"} <= set(document["said"])
-    changed = with_captions(document, ["other words"])
+    assert [line.text for line in photo.text] == ["Exit 12", "to the SnowMan"]
+    assert document["given"] == {
+        name: [" ".join(words) for words in texts] for name, texts in photo.given.items()
+    }
+    assert document["given"]["text"] == ["exit 12 to the snowman", "exit 12 to the snow man"]
+    changed = with_facts(document, {"captions": ["other words"]})
     assert changed["given"]["caption"][0] == "other words"
     assert "man" not in changed["said"]
     assert (changed["words"], changed["id"]) == (document["words"], document["id"])
+
+
+@pytest.mark.parametrize(
+    "text", ["x", [[]], [["x", 1]], [["x", *[1001] * 8]], [[1, *[0] * 8]], {"x": 1}, 0.5]
+)
+def test_text_that_cannot_be_is_refused(photos: Path, text: object) -> None:
+    row = Rows.of(csr_matrix(np.array([1])))
+    ((_, document),) = documents(open_source(photos), row, [(0, Facts())], MADE, {})
+    facts_of(document)
+    with pytest.raises((ValueError, TypeError)):
+        facts_of({**document, "facts": {**document["facts"], "text": text}})
 
 
 def test_what_an_index_says_of_itself_comes_back() -> None:

@@ -40,12 +40,12 @@ class PhotoIndex:
     Its methods raise what `Server.send` does, and DataError for an answer that is none of such an index.
 
     Attributes:
-        patient: ask again for a while where the server may have an answer later.
+        final: kinds of `Later` after which it is not asked again; after others it is for a while.
     """
 
     server: Server
     store: PhotoStore
-    patient: bool = False
+    final: tuple[type[Later], ...] = (Later,)
 
     @classmethod
     def at(cls, address: str) -> PhotoIndex:
@@ -139,11 +139,11 @@ class PhotoIndex:
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
-        return set(self._ask(partial(self.store.write, actions), patient=True))
+        return set(self._ask(partial(self.store.write, actions), final=()))
 
     def refresh(self) -> None:
         """Let searches see what was written."""
-        self._ask(self.store.refresh, patient=True)
+        self._ask(self.store.refresh, final=())
 
     # ---- asking ----
 
@@ -231,12 +231,18 @@ class PhotoIndex:
         missing = [id for id, one in zip(ids, found, strict=True) if one is None]
         return rows_of(vectors, width), missing
 
-    def _ask(self, ask: Callable[[], Answer], patient: bool = False) -> Answer:
-        """Return an answer; if patient, and the server may have one later, ask again."""
+    def _ask(self, ask: Callable[[], Answer], final: tuple[type[Later], ...] | None = None) -> Answer:
+        """Return an answer; if the server may have one later, ask again, but after what is `final`."""
+        no_more = self.final if final is None else final
         with self.understood():
-            for wait in WAITS if patient or self.patient else ():
+            for wait in WAITS:
                 try:
                     return ask()
+                except no_more:
+                    raise
                 except Later:
                     time.sleep(wait)
-            return ask()
+            try:
+                return ask()
+            except Later as error:
+                raise type(error)(f"{error}; it was asked again for {sum(WAITS)} seconds") from None

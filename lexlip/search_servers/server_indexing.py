@@ -29,7 +29,7 @@ from lexlip.indexing.text_reader import reader_name
 from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
 from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
-from lexlip.other_engines.ask import NoIndex
+from lexlip.other_engines.ask import NoIndex, Unreachable
 from lexlip.other_engines.engine_contract import Made
 from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
@@ -101,11 +101,11 @@ def index_on_server(
         ModelError: there is no such model, or it has no words.
     """
     started = time.perf_counter()
-    index = PhotoIndex.at(address)
+    index = replace(PhotoIndex.at(address), final=(Unreachable,))  # it may be another address
     about, there = _about(index)
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
-    index = replace(index, patient=True)  # the server answers: a node that dies from now on is waited for
+    index = replace(index, final=())  # the server answers: a node that dies from now on is waited for
     check_device(device)
     check_reader(text)
     if about is not None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from lexlip.data import Given
 from lexlip.errors import ConfigError, DataError
 from lexlip.search_servers import photo_index
-from lexlip.search_servers.photo_index import PhotoIndex, key_of
+from lexlip.search_servers.photo_documents import NO_TEXT, key_of
+from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import A_PHOTO, Scored
+from lexlip.search_servers.server_indexing import index_on_server
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.search_servers.server_search import has_photos
 from tests.other_engines.stand_in import Refused, serving
@@ -91,6 +94,31 @@ def test_a_server_that_stays_busy_ends_the_run(quick: list[float]) -> None:
         index.write(ACTIONS)
 
 
+@pytest.mark.parametrize("fault", [429, 503, 502, 504])
+def test_the_first_answer_of_a_run_is_waited_for(fault: int, quick: list[float]) -> None:
+    """If it is that of a server; one that is not reached may have another address."""
+    faults = [fault, fault]
+
+    def reply(*_: Any) -> str:
+        raise Refused(faults.pop() if faults else 404, "{}")
+
+    how: dict[str, Any] = {"given": Given(("photos",)), "update": True}
+    with serving(reply) as url:
+        address = f"opensearch+{url}/photos"
+        with pytest.raises(DataError, match=r"there is no index .*/photos to update"):
+            index_on_server(address=address, **how)
+        assert quick == [1, 2]
+        quick.clear()
+        faults += [fault] * 99
+        with pytest.raises(DataError, match=rf"\({fault}: .*; it was asked again for 121 seconds$"):
+            index_on_server(address=address, **how)
+        assert quick == list(photo_index.WAITS)
+        quick.clear()
+    with pytest.raises(DataError, match="cannot be reached"):
+        index_on_server(address=address, **how)
+    assert quick == []
+
+
 def test_what_is_wrong_is_not_sent_again(quick: list[float]) -> None:
     with bulks({"k3": 400}) as (index, server), pytest.raises(DataError, match=r"refuses a photo \(no k3\)"):
         index.write(ACTIONS)
@@ -118,6 +146,7 @@ def test_nothing_is_sent_for_nothing() -> None:
 FACTS = {
     **{"root": "/photos", "file": "a.jpg", "member": "", "start": None, "size": 3, "width": 1, "height": 1},
     **{"taken": None, "camera": None, "captions": [], "embedded": [], "keywords": [], "side": ""},
+    **NO_TEXT,
     **{"digest": "", "fingerprint": None, "state": "", "place": None},
 }
 

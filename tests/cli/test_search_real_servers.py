@@ -1,18 +1,13 @@
 """`lexlip export` and `search --server` with real servers, which `make servers` starts; TLS by nginx."""
 
 import json
-import shutil
-import socket
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lexlip.other_engines import ask
 from tests.cli.conftest import ALL, Run, error
-from tests.other_engines.real_servers import KINDS, address, change, load, place
+from tests.other_engines.real_servers import KINDS, address, change, load, place, with_tls
 
 MAKE_IT = "make it with `lexlip index --server`, or load an export into it first"
 
@@ -40,61 +35,6 @@ def test_a_server_answers_as_the_index_does(indexed: Run, kind: str) -> None:
     tolerance = 2e-3 if kind == "opensearch" else 1e-12
     scores = [hit["score"] for hit in here["hits"]]
     assert [hit["score"] for hit in found["hits"]] == pytest.approx(scores, rel=tolerance)
-
-
-NGINX = """\
-daemon off; master_process off; pid nginx.pid; error_log stderr;
-events {{ }}
-http {{
-    access_log off;
-    server {{
-        listen 127.0.0.1:{port} ssl;
-        ssl_certificate server.pem;
-        ssl_certificate_key server.key;
-        auth_basic photos;
-        auth_basic_user_file {folder}/users;
-        location / {{ proxy_pass {behind}; proxy_set_header Authorization ""; }}
-    }}
-}}
-"""
-AUTHORITY = """\
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out root-ca.pem \\
-    -addext keyUsage=critical,keyCertSign
-openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr
-printf 'subjectAltName=IP:127.0.0.1\\nauthorityKeyIdentifier=keyid\\n' > names
-openssl x509 -req -in server.csr -CA root-ca.pem -CAkey ca.key -CAcreateserial -days 2 \\
-    -extfile names -out server.pem
-echo "admin:$(openssl passwd -apr1 PASSWORD)" > users
-"""
-
-
-@contextmanager
-def with_tls(folder: Path, behind: str) -> Iterator[str]:
-    """Give the address of an nginx that wants https, of an authority of its own, a user and a password."""
-    for program in ("nginx", "openssl"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    folder.mkdir()
-    subprocess.run(["bash", "-e"], input=AUTHORITY, text=True, cwd=folder, check=True, capture_output=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (folder / "nginx.conf").write_text(NGINX.format(port=port, folder=folder, behind=behind))
-    with (folder / "log.txt").open("w") as log:
-        command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
-        nginx = subprocess.Popen(command, stdout=log, stderr=log)
-    try:
-        while nginx.poll() is None:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                pass
-        assert nginx.poll() is None, (folder / "log.txt").read_text()
-        yield f"https://127.0.0.1:{port}"
-    finally:
-        nginx.terminate()
-        nginx.wait()
 
 
 @KINDS

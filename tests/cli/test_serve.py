@@ -15,10 +15,12 @@ import pytest
 
 from tests.cli.conftest import Run, search
 from tests.conftest import ROOT, write_photos
+from tests.other_engines.real_servers import with_tls
 from tests.search.indexes import index_bm25, index_words
-from tests.search_servers.real_index import index_of_its_own
+from tests.search_servers.real_index import KINDS, index_of_its_own
 from tests.server.serving import until
 from tests.tiny import CAPTIONS
+from tools.servers import peers
 
 
 @pytest.fixture(scope="module")
@@ -217,4 +219,37 @@ def test_an_index_on_a_server(lexlip: Run, model_folder: Path, tmp_path: Path) -
             process.send_signal(signal.SIGTERM)
             assert ended(process) == (0, "")
         printed = search(lexlip, CAPTIONS[0], "--server", there)
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in printed["hits"]]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_index_on_a_server_behind_https(
+    lexlip: Run, model_folder: Path, tmp_path: Path, kind: str
+) -> None:
+    photos = write_photos(tmp_path / "library")
+    with index_of_its_own(kind) as there:
+        lexlip("index", photos, "--server", there, "--model", model_folder)
+        behind = peers(kind)[0].address
+        with with_tls(tmp_path / "nginx", behind) as url:
+            secret = {"LEXLIP_SERVER_USER": "admin", "LEXLIP_SERVER_PASSWORD": "PASSWORD"}
+            secret["SSL_CERT_FILE"] = str(tmp_path / "nginx" / "root-ca.pem")
+            options = ("--model", str(model_folder), "--photos", str(photos))
+            place = there.replace(behind, url)
+            for lacking, why in (("SSL_CERT_FILE", "SSL_CERT_FILE"), ("LEXLIP_SERVER_USER", "only one of")):
+                some = started(place, *options, **{**secret, lacking: ""})
+                with pytest.raises(AssertionError, match=why), some:
+                    pass
+            with started(place, *options, **secret) as (process, address):
+                found = httpx2.get(f"{address}api/search", params={"q": CAPTIONS[0]}).json()
+                key = found["hits"][0]["key"]
+                photo = httpx2.get(f"{address}api/photos/{key}/original").content
+                assert photo == (photos / found["hits"][0]["id"]).read_bytes()
+                health = httpx2.get(f"{address}api/health").json()
+                status = httpx2.get(f"{address}api/status").text
+                process.send_signal(signal.SIGTERM)
+                assert ended(process) == (0, "")
+        assert health["status"] == "ok"
+        assert "PASSWORD" not in status
+        printed = search(lexlip, CAPTIONS[0], "--server", there, "--model", model_folder)
     assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in printed["hits"]]

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import socket
 import subprocess
 import urllib.request
 import uuid
@@ -112,3 +114,63 @@ def change(file: Path, pattern: str, into: str) -> None:
 def load(folder: Path) -> subprocess.CompletedProcess[str]:
     """Run LOAD.txt as it says."""
     return subprocess.run(["bash", "LOAD.txt"], cwd=folder, capture_output=True, text=True, timeout=500)
+
+
+NGINX = """\
+daemon off; master_process off; pid nginx.pid; error_log stderr;
+events {{ }}
+http {{
+    access_log off;
+    server {{
+        listen 127.0.0.1:{port} ssl;
+        ssl_certificate server.pem;
+        ssl_certificate_key server.key;
+        client_max_body_size {largest};
+        auth_basic photos;
+        auth_basic_user_file {folder}/users;
+        location / {{ proxy_pass {behind}; proxy_set_header Authorization ""; }}
+    }}
+}}
+"""
+AUTHORITY = """\
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out root-ca.pem \\
+    -addext keyUsage=critical,keyCertSign
+openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr
+printf 'subjectAltName=IP:127.0.0.1\\nauthorityKeyIdentifier=keyid\\n' > names
+openssl x509 -req -in server.csr -CA root-ca.pem -CAkey ca.key -CAcreateserial -days 2 \\
+    -extfile names -out server.pem
+echo "admin:$(openssl passwd -apr1 PASSWORD)" > users
+"""
+
+
+@contextmanager
+def with_tls(folder: Path, behind: str, largest: str = "1m") -> Iterator[str]:
+    """Give the address of an nginx that wants https, of an authority of its own, a user and a password.
+
+    The user is admin, the password PASSWORD, and folder/root-ca.pem the authority. Requests that are larger
+    than `largest`, as nginx writes it, are refused.
+    """
+    for program in ("nginx", "openssl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    folder.mkdir()
+    subprocess.run(["bash", "-e"], input=AUTHORITY, text=True, cwd=folder, check=True, capture_output=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "nginx.conf").write_text(NGINX.format(port=port, folder=folder, behind=behind, largest=largest))
+    with (folder / "log.txt").open("w") as log:
+        command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+        nginx = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        while nginx.poll() is None:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                pass
+        assert nginx.poll() is None, (folder / "log.txt").read_text()
+        yield f"https://127.0.0.1:{port}"
+    finally:
+        nginx.terminate()
+        nginx.wait()

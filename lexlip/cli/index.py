@@ -25,9 +25,7 @@ OF_NEW_INDEXES = ("ann", "language", "pseudo_documents", "regions")
 NOT_OF_TARS = (
     *("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text", "regions"),
 )
-NOT_OF_SERVERS = (
-    *("index_folder", "ann", "anew", "repair", "pseudo_documents", "address", "language", "regions"),
-)
+NOT_OF_SERVERS = (*("index_folder", "ann", "anew", "repair", "pseudo_documents", "language", "regions"),)
 
 
 @click.command()
@@ -77,8 +75,8 @@ NOT_OF_SERVERS = (
     "--ray",
     "address",
     metavar="ADDRESS",
-    help="Index the tars of one SOURCE on a Ray cluster, a shard a tar: local is this machine, auto the"
-    " cluster that it belongs to, HOST:PORT another one's head.",
+    help="Index the tars of one SOURCE on a Ray cluster, a shard a tar; or with --server, encode any SOURCE"
+    " there: local is this machine, auto the cluster that it belongs to, HOST:PORT another one's head.",
 )
 @click.option(
     "--server",
@@ -138,7 +136,7 @@ def index(
     if server is not None:
         way_on = "what was encoded is on the server; run the same command again to go on"
         with interruptible(way_on):
-            _show(_index_on_server(context, sources, server, update, **how), as_json)
+            _show(_index_on_server(context, sources, server, update, address, **how), as_json)
         return
     kept = "what was read is kept" if how["text"] else "nothing was changed"
     with interruptible(f"{kept}; run the same command again to go on"):
@@ -179,9 +177,9 @@ def _index_on_cluster(
 
 
 def _index_on_server(
-    context: click.Context, sources: tuple[str, ...], address: str, update: bool, **how: Any
+    context: click.Context, sources: tuple[str, ...], server: str, update: bool, ray: str | None, **how: Any
 ) -> Indexed:
-    """Index photos into an index on a server, or update it."""
+    """Index photos into an index on a server, or update it; with an address of Ray, encode them there."""
     from lexlip.data import Given
     from lexlip.search_servers.server_indexing import index_on_server
 
@@ -193,7 +191,11 @@ def _index_on_server(
     given = Given(sources or (".",), how["images"], how["split"], how["exclude"], how["include"])
     names = ("model", "quantization", "prune", "text", "workers", "device", "progress")
     of_run = {name: how[name] for name in names}
-    return index_on_server(given, address, topk=topk, update=update, **of_run)
+    if ray is not None:
+        from lexlip.cluster.photo_encoding import encode_on
+
+        of_run["encode"] = encode_on(ray)
+    return index_on_server(given, server, topk=topk, update=update, **of_run)
 
 
 def _check_options(context: click.Context, kind: str) -> None:

@@ -86,15 +86,16 @@ class ShardSettings(NamedTuple):
     workers: int
 
 
-class ShardIndexer:
-    """An actor of Ray; its methods run in threads, of which so many encode: None is a GPU, or all cores."""
+class ModelActor:
+    """An actor of Ray with a model; its methods run in threads, of which so many encode.
 
-    def __init__(
-        self, settings: ShardSettings, threads: int | None = None, tell: Progress | None = None
-    ) -> None:
+    None of them is a GPU, or all cores.
+    """
+
+    def __init__(self, settings: ShardSettings, threads: int | None = None) -> None:
         if threads is not None:
             os.environ["LEXLIP_CORES"] = str(threads)  # others of this machine's cores have actors too
-        self._settings, self._tell = settings, tell
+        self._settings = settings
         self._encoder: Any = None
         self._done = 0
 
@@ -116,6 +117,16 @@ class ShardIndexer:
     def done(self) -> int:
         """Return how many photos this actor has encoded."""
         return self._done
+
+
+class ShardIndexer(ModelActor):
+    """An actor that makes shards."""
+
+    def __init__(
+        self, settings: ShardSettings, threads: int | None = None, tell: Progress | None = None
+    ) -> None:
+        super().__init__(settings, threads)
+        self._tell = tell
 
     def index(self, work: ShardWork) -> ShardRecord:
         """Make a shard; the error names this machine if it does not see the tar as it is elsewhere."""

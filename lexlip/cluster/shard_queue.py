@@ -1,4 +1,4 @@
-"""Hands shards to the actors of a cluster until all are made, or have failed too often."""
+"""Hands shards, or other works, to the actors of a cluster until all are made, or have failed too often."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from lexlip.cluster.session import cause_of
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardSettings, ShardWork
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardSettings
 from lexlip.errors import DataError
 from lexlip.machine.progress import ProgressBar
 
@@ -24,9 +24,23 @@ class ShardQueue:
     An actor takes one processor; or one GPU, if the cluster has any and the device is not "cpu". There are as
     many as the cluster has, or as there are shards; those for which nothing is free yet start once it is. The
     progress bar counts the shards of the whole index.
+
+    Args:
+        settings: for the actors.
+        total: what the progress bar counts up to.
+        progress: show one.
+        actor: the kind of actor, which has a method `index` for a work; and what else it is made with.
+        unit: what the progress bar counts.
     """
 
-    def __init__(self, settings: ShardSettings, total: int, progress: bool) -> None:
+    def __init__(
+        self,
+        settings: ShardSettings,
+        total: int,
+        progress: bool,
+        actor: tuple[Any, ...] = (ShardIndexer,),
+        unit: str = "shard",
+    ) -> None:
         import ray
 
         has = ray.cluster_resources()
@@ -37,22 +51,36 @@ class ShardQueue:
             raise DataError("the cluster has no processor for work: add machines with `ray start --address`")
         options: dict[str, Any] = {"num_gpus": 1, "num_cpus": 1} if gpus else {"num_cpus": 1}
         options |= {"scheduling_strategy": "SPREAD", "max_concurrency": 2}  # one to work, one to tell
-        made: Any = ray.remote(**options)(ShardIndexer)
-        self._start: Callable[[], Any] = lambda: made.remote(settings, None if gpus else 1)
-        self._total, self._progress = total, progress
+        kind, *more = actor
+        made: Any = ray.remote(**options)(kind)
+        self._start: Callable[[], Any] = lambda: made.remote(settings, None if gpus else 1, *more)
+        self._total, self._progress, self._unit = total, progress, unit
 
-    def run(self, works: Sequence[ShardWork]) -> dict[int, str]:
+    def run(
+        self, works: Sequence[Any], sizes: Sequence[int] = (), take: Callable[[Any], object] | None = None
+    ) -> dict[int, str]:
         """Make all shards, which stay in any case; return why by the number of those that failed.
 
         It is an error if no actor starts, as the cluster has nothing free, or if none has the model.
+
+        Args:
+            works: what `index` of the actors is given.
+            sizes: of each what the progress bar counts; 1 by default.
+            take: is given what `index` returned.
         """
         actors = _Actors(self._start, min(self._room, len(works)), self._of)
         try:
-            return self._run(works, actors)
+            return self._run(works, sizes or [1] * len(works), take, actors)
         finally:
             actors.end()
 
-    def _run(self, works: Sequence[ShardWork], actors: _Actors) -> dict[int, str]:
+    def _run(
+        self,
+        works: Sequence[Any],
+        sizes: Sequence[int],
+        take: Callable[[Any], object] | None,
+        actors: _Actors,
+    ) -> dict[int, str]:
         import ray
         from ray.exceptions import RayActorError, RayError
 
@@ -64,9 +92,9 @@ class ShardQueue:
         photos: dict[int, int] = {}  # by actor
         with ProgressBar(
             total=self._total,
-            initial=self._total - len(works),
+            initial=self._total - sum(sizes),
             desc="index",
-            unit="shard",
+            unit=self._unit,
             disable=not self._progress,
             delay=1,
         ) as bar:
@@ -87,18 +115,21 @@ class ShardQueue:
                         continue
                     actor, number = running.pop(answer)
                     try:
-                        ray.get(answer)
-                        reasons.pop(number, None)
-                        bar.update()
+                        made = ray.get(answer)
                     except RayError as error:
                         reasons[number] = str(cause_of(error) or _plain(error))
                         tried[number].append(actor)
                         if len(tried[number]) < TRIES:
                             waiting.append(number)
                         else:
-                            bar.update()
+                            bar.update(sizes[number])
                         if isinstance(error, RayActorError):
                             actors.died(actor)
+                        continue
+                    reasons.pop(number, None)
+                    if take is not None:
+                        take(made)
+                    bar.update(sizes[number])
         return reasons
 
 

@@ -163,10 +163,7 @@ class PhotoPixels:
 
     def none_read(self) -> DataError:
         """Return the error to raise if no photo could be read."""
-        id, reason = self.skipped[0]
-        return DataError(
-            f"no photo in {self.source.name} can be read ({len(self.indices)} tried; {id}: {reason})"
-        )
+        return none_read(self.source, len(self.indices), self.skipped)
 
 
 class PhotoVectors(PhotoPixels):
@@ -210,6 +207,12 @@ class PhotoVectors(PhotoPixels):
                 raise ConfigError(why) from error
         halves = pixels.split((len(pixels) + 1) // 2)  # after the exception, which holds tensors
         return vstack([self._encode(half) for half in halves], format="csr")
+
+
+def none_read(source: Source, tried: int, skipped: Sequence[Skipped]) -> DataError:
+    """Return the error to raise if no photo of a source could be read."""
+    id, reason = skipped[0]
+    return DataError(f"no photo in {source.name} can be read ({tried} tried; {id}: {reason})")
 
 
 def in_thread(

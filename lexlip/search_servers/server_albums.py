@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from lexlip.retrieval.albums import Albums, check_name, no_album
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import Is
+from lexlip.search_servers.photo_store import Action
 from lexlip.words.file_names import same_name
 
 _MOST = 10_000  # albums
@@ -45,7 +46,7 @@ class ServerAlbums(Albums):
             {"album": spelled[0] if spelled else name, "member": id, "added": f"{now}-{number:010}"}
             for number, id in enumerate(new)
         )
-        actions = [(_key(name, id), entry) for id, entry in zip(new, entries, strict=True)]
+        actions: list[Action] = [(_key(name, id), entry) for id, entry in zip(new, entries, strict=True)]
         actions += [(_key(name, id), None) for id in sorted(gone & before)]
         for start in range(0, len(actions), _AT_ONCE):
             self._index.write(actions[start : start + _AT_ONCE])

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from anserini_bridge import IndexMetadata
 from anserini_bridge.metadata import vocabulary_hash
 from anserini_bridge.sparse_rows import Rows
-from lexlip.data import Given, Source, Unreadable, open_library
+from lexlip.data import Given, Skipped, Source, Unreadable, open_library
+from lexlip.data.facts import Facts
 from lexlip.data.images import READER
 from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage, needing_extras
 from lexlip.indexing.changes import Plan, copies_hidden, kept_since, mounts_with, plan_update
@@ -55,7 +56,7 @@ from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme, scale_of
 
 if TYPE_CHECKING:
-    from lexlip.queries.photo_vectors import PhotoVectors
+    from lexlip.queries.photo_vectors import Progress
 
 AT_ONCE = 500  # photos of a bulk
 EVERY = 5.0  # seconds after which those are written that were encoded, however few
@@ -63,6 +64,82 @@ ROOT = Path("/")
 """What paths are relative to that an index in a folder stores relative to itself."""
 
 Add = Callable[[Action], None]
+
+Take = Callable[[Rows, list[tuple[int, Facts]]], object]
+"""Is given photos that are encoded: their rows, and each one's number in the source and facts."""
+
+
+@dataclass
+class Outcome:
+    """What became of photos that could not be encoded; see `lexlip.queries.photo_vectors.PhotoPixels`."""
+
+    skipped: list[Skipped]
+    unreadable: dict[str, Unreadable]
+    away: set[str]
+
+    def add(self, other: Outcome) -> None:
+        """Add what became of other photos."""
+        self.skipped += other.skipped
+        self.unreadable |= other.unreadable
+        self.away |= other.away
+
+
+class Encode(Protocol):
+    """Encodes those photos of a source that have some numbers, and gives them to `take`."""
+
+    def __call__(
+        self,
+        source: Source,
+        numbers: Sequence[int],
+        take: Take,
+        model: str,
+        identity: str,
+        device: str,
+        topk: int | None,
+        scheme: Scheme,
+        workers: int,
+        progress: bool,
+    ) -> Outcome: ...
+
+
+def encode_here(
+    source: Source,
+    numbers: Sequence[int],
+    take: Take,
+    model: str,
+    identity: str,
+    device: str,
+    topk: int | None,
+    scheme: Scheme,
+    workers: int,
+    progress: bool,
+) -> Outcome:
+    """Encode photos in this process, see `Encode`."""
+    from lexlip.queries.photo_encoder import open_encoder
+
+    check_model(model)
+    encoder = open_encoder(model, device)
+    return encode_with(encoder, source, numbers, take, topk, scheme, workers, "index" if progress else None)
+
+
+def encode_with(
+    encoder: Any,
+    source: Source,
+    numbers: Sequence[int],
+    take: Take,
+    topk: int | None,
+    scheme: Scheme,
+    workers: int,
+    progress: str | Progress | None,
+) -> Outcome:
+    """Encode photos with an encoder that is open, see `Encode`."""
+    from lexlip.indexing.impact import impacts
+    from lexlip.queries.photo_vectors import PhotoVectors
+
+    photos = PhotoVectors(encoder, source, workers=workers, progress=progress, indices=numbers, facts=True)
+    for ids, rows in impacts(photos, topk, scheme):
+        take(Rows.of(rows), photos.take_facts(ids))
+    return Outcome(photos.skipped, photos.unreadable, photos.away)
 
 
 @needing_extras()
@@ -79,6 +156,7 @@ def index_on_server(
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
+    encode: Encode = encode_here,
 ) -> Indexed:
     """Index photos into an index on a server, which is made if there is none; or update it.
 
@@ -89,6 +167,7 @@ def index_on_server(
             one 32 words, and as the model ranks.
         update: refuse to make an index.
         prune, text, workers, device, progress: see `lexlip.indexing.api.index`.
+        encode: what encodes photos.
 
     Returns:
         What is in the index; an `Updated` unless this run, or interrupted ones before it, have made it.
@@ -122,7 +201,7 @@ def index_on_server(
         about = About(_of_photos(metadata, source, listed, bool(text)), complete=False)
         index.make(there)
         index.say(about)
-    run = _Run(index, model, metadata, source, listed, about, text, prune, workers, device, progress)
+    run = _Run(index, model, metadata, source, listed, about, text, prune, workers, device, progress, encode)
     run.write()
     while found := copies_hidden(run.source, run.unreadable) - damaged:
         damaged |= found
@@ -215,13 +294,13 @@ class _Held(ServerPhotos):
     def __init__(self, index: PhotoIndex, about: About, progress: bool) -> None:
         super().__init__(index)
         self._about = about
-        self.texts: dict[str, TextFacts] = {}  # by digest
+        self.read_texts: dict[str, TextFacts] = {}  # by digest
         self._listed: dict[str, Listed] = {}
         self._paths: dict[str, str] = {}
         with index.understood():
             for id, facts in map(facts_of, index.facts(progress)):
                 if (known := text_facts(facts)) != NO_TEXT:
-                    self.texts[facts["digest"]] = known
+                    self.read_texts[facts["digest"]] = known
                 self._listed[id] = Listed(tuple(facts["captions"]), facts["side"], facts["state"])
                 self._paths[id] = photo_of(id, facts, self._file(facts)).path
 
@@ -250,7 +329,7 @@ class _Run:
         text: whether text in photos is read; None is as before, False forgets it.
         plan: what is done, once it is known.
         held: ids that the index held before.
-        photos: those that were encoded in the last pass; None if no model was needed.
+        outcome: of the last pass; None if no model was needed.
         encoded, changed, moved: ids of photos that were encoded, those that have changed, and former ids of
             those that have another one now.
         lost: ids of changed photos that cannot be read any more.
@@ -270,9 +349,10 @@ class _Run:
     workers: int
     device: str
     progress: bool
+    encode: Encode
     plan: Plan | None = None
     held: set[str] | None = None
-    photos: PhotoVectors | None = None
+    outcome: Outcome | None = None
     encoded: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
@@ -294,13 +374,13 @@ class _Run:
     def unreadable(self) -> dict[str, Unreadable]:
         """Photos that cannot be read, by id."""
         assert self.plan is not None
-        return self.plan.unreadable | (self.photos.unreadable if self.photos else {})
+        return self.plan.unreadable | (self.outcome.unreadable if self.outcome else {})
 
     def write(self) -> None:
         """Write the photos that are new, that have changed, and that have another name or other captions."""
         self.index.refresh()  # of what an interrupted run has written
         held: Any = _Held(self.index, self.about, self.progress)
-        self.texts = held.texts
+        self.texts = held.read_texts
         self.plan = plan = plan_update(self.source, held, held, self.about.metadata, self.prune)
         if self.held is None:
             self.held = set(held.ids())
@@ -344,28 +424,20 @@ class _Run:
                 add((key_of(id), document))
 
     def _encode(self, plan: Plan, add: Add) -> None:
-        from lexlip.indexing.impact import impacts
-        from lexlip.queries.photo_encoder import open_encoder
-        from lexlip.queries.photo_vectors import PhotoVectors
-
-        check_model(self.model)
-        encoder: Any = open_encoder(self.model, self.device)
-        self.photos = photos = PhotoVectors(
-            encoder,
-            self.source,
-            workers=self.workers,
-            progress="index" if self.progress else None,
-            indices=plan.to_encode,
-            facts=True,
-        )
-        for ids, rows in impacts(photos, self.metadata.topk, self.metadata.quantization["scheme"]):
-            facts = photos.take_facts(ids)
-            for action in documents(self.source, Rows.of(rows), facts, self.made, self.texts):
+        def take(rows: Rows, photos: list[tuple[int, Facts]]) -> None:
+            for action in documents(self.source, rows, photos, self.made, self.texts):
                 add(action)
-            self.encoded.update(ids)
-        if len(photos.skipped) == len(self.source):
-            raise photos.none_read()
-        self.away = set() if self.prune else photos.away & self.changed
+            self.encoded |= self._ids(number for number, _ in photos)
+
+        metadata = self.metadata
+        how = metadata.encoder, self.device, metadata.topk, metadata.quantization["scheme"]
+        more = self.workers, self.progress
+        self.outcome = self.encode(self.source, plan.to_encode, take, self.model, *how, *more)
+        if len(self.outcome.skipped) == len(self.source):
+            from lexlip.queries.photo_vectors import none_read
+
+            raise none_read(self.source, len(plan.to_encode), self.outcome.skipped)
+        self.away = set() if self.prune else self.outcome.away & self.changed
 
     @contextmanager
     def _bulks(self) -> Iterator[Add]:
@@ -467,7 +539,7 @@ class _Run:
             yield from map(facts_of, self.index.facts())
 
     def _report(self, started: float, deleted: int, of_text: Mapping[str, int]) -> Indexed:
-        plan, photos = self.plan, self.photos
+        plan, outcome = self.plan, self.outcome
         assert plan is not None
         assert self.held is not None
         done: dict[str, Any] = {
@@ -476,7 +548,7 @@ class _Run:
             "postings": None,
             "megabytes": self.index.megabytes(),
             "seconds": time.perf_counter() - started,
-            "skipped": [*self.source.skipped, *plan.skipped, *(photos.skipped if photos else ())],
+            "skipped": [*self.source.skipped, *plan.skipped, *(outcome.skipped if outcome else ())],
             "unlisted": list(self.source.unlisted),
             "files": self.source.files(),
             **of_text,

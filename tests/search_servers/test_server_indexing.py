@@ -311,8 +311,6 @@ def test_options_that_are_for_an_index_here(lexlip: Run, photos: Path) -> None:
     for option in (
         ("--index", "x"),
         ("--anew",),
-        ("--text",),
-        ("--ray", "local"),
         ("--pseudo-documents", "x"),
         ("--ann", "hnsw"),
     ):

@@ -27,7 +27,7 @@ STORES: dict[str, type[PhotoStore]] = {"opensearch": OpenSearchStore, "solr": So
 
 PAGE = 10_000  # hits of one answer: OpenSearch gives no more by default
 _FEW = 1_000  # documents that are asked for together by their keys
-WAITS = (1, 2, 4, 8, 16, 30, 30, 30)
+WAITS: Sequence[float] = (1, 2, 4, 8, 16, 30, 30, 30)
 """Seconds before a request is tried again while an index is written: a node needs half a minute to start."""
 
 Answer = TypeVar("Answer")
@@ -114,9 +114,9 @@ class PhotoIndex:
     # ---- writing ----
 
     def write(self, actions: Sequence[Action]) -> None:
-        """Write documents, and delete others; what the server is too busy for is tried again.
+        """Write documents, and delete others; what the server is too busy for is tried again, see `final`.
 
-        DataError: it refuses one, or was too busy for all of WAITS; the others may be written.
+        DataError: it refuses one, or is too busy; the others may be written.
         """
         if not actions:
             return
@@ -129,7 +129,7 @@ class PhotoIndex:
             self.write(actions[:half])
             self.write(actions[half:])
             return
-        for waits in WAITS:
+        for waits in self._waits:
             if not busy:
                 return
             time.sleep(waits)
@@ -139,11 +139,11 @@ class PhotoIndex:
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
-        return set(self._ask(partial(self.store.write, actions), final=()))
+        return set(self._ask(partial(self.store.write, actions)))
 
     def refresh(self) -> None:
         """Let searches see what was written."""
-        self._ask(self.store.refresh, final=())
+        self._ask(self.store.refresh)
 
     # ---- asking ----
 
@@ -231,18 +231,23 @@ class PhotoIndex:
         missing = [id for id, one in zip(ids, found, strict=True) if one is None]
         return rows_of(vectors, width), missing
 
-    def _ask(self, ask: Callable[[], Answer], final: tuple[type[Later], ...] | None = None) -> Answer:
+    @property
+    def _waits(self) -> Sequence[float]:
+        return () if Later in self.final else WAITS
+
+    def _ask(self, ask: Callable[[], Answer]) -> Answer:
         """Return an answer; if the server may have one later, ask again, but after what is `final`."""
-        no_more = self.final if final is None else final
         with self.understood():
-            for wait in WAITS:
+            for wait in self._waits:
                 try:
                     return ask()
-                except no_more:
+                except self.final:
                     raise
                 except Later:
                     time.sleep(wait)
             try:
                 return ask()
+            except self.final:
+                raise
             except Later as error:
                 raise type(error)(f"{error}; it was asked again for {sum(WAITS)} seconds") from None

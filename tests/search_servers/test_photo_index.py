@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lexlip.data import Given
 from lexlip.errors import ConfigError, DataError
+from lexlip.other_engines.ask import Later
 from lexlip.search_servers import photo_index
 from lexlip.search_servers.photo_documents import NO_TEXT, key_of
 from lexlip.search_servers.photo_index import PhotoIndex
@@ -62,7 +64,7 @@ class Bulks:
 def bulks(*faults: Any, **how: Any) -> Iterator[tuple[PhotoIndex, Bulks]]:
     server = Bulks(*faults, **how)
     with serving(server) as address:
-        yield PhotoIndex.at(f"opensearch+{address}/photos"), server
+        yield replace(PhotoIndex.at(f"opensearch+{address}/photos"), final=()), server
 
 
 ACTIONS = [(f"k{number}", {"id": f"{number}.jpg"}) for number in range(8)]
@@ -74,6 +76,14 @@ def test_what_a_busy_server_refuses_is_sent_again(fault: Any, quick: list[float]
         index.write([*ACTIONS, ("old", None)])
     assert server.held == {**dict(ACTIONS), "old": None}
     assert quick == [1, 2]
+
+
+def test_outside_of_a_run_nothing_is_sent_again(quick: list[float]) -> None:
+    """Somebody who stars a photo on the page waits for it."""
+    for fault, why in ((429, r'"of the test"}\)$'), ({"k1": 429}, "too busy to write 1 photo")):
+        with bulks(fault) as (index, _), pytest.raises(DataError, match=why):
+            replace(index, final=(Later,)).write(ACTIONS)
+    assert quick == []
 
 
 def test_single_photos_that_it_is_too_busy_for_are_sent_again(quick: list[float]) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -72,7 +73,7 @@ def test_a_write_is_sent_again_while_a_node_dies(fault: Any, quick: list[float])
         return json.dumps({"responseHeader": HEADER})
 
     with solr(reply) as index:
-        index.write([("lexlip", {"about": {"a": 1}}), ("old", None)])
+        replace(index, final=()).write([("lexlip", {"about": {"a": 1}}), ("old", None)])
     assert quick == [1, 2]
     assert bodies == ['{"add":{"doc":{"key":"lexlip","about":"{\\"a\\":1}"}},"delete":{"id":"old"}}'] * 3
 

@@ -286,7 +286,7 @@ def facts_of(document: Any) -> tuple[str, dict[str, Any]]:
 
     ValueError, KeyError, TypeError: it has others, or a photo that lies outside of its folder.
     """
-    id, facts = document["id"], document["facts"]
+    id, facts = document["id"], {**NO_TEXT, **document["facts"]}  # an older index has none of the text
     check_form(id, str, "id")
     check_form(facts, _StoredFacts, "facts")
     file, root = PurePosixPath(facts["file"]), facts["root"]

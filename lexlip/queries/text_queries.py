@@ -22,6 +22,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
+from lexlip.models.word_table import FUNCTION_WORDS, word_tables
 from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -57,6 +58,7 @@ class TextQueries:
             self.identity: str = description["identity"]
             self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             words = read_words(folder / "vocabulary.txt")
+            self._lexicon = frozenset(words)
             self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
             self.typed = TypedWords(self.vocabulary, self.tokenizer.core, self.tokenizer.unknown)
             self.keywords = load_keywords(folder, len(words))
@@ -111,19 +113,33 @@ class TextQueries:
     def language_of(self, query: Query) -> str:
         """Return the language of a query, as in `Query.language`; English, where others cannot be encoded.
 
-        A sentence is not English if it looks so (`looks_foreign`), or if the model knows none of its content
-        words, and half of them are words of other languages alone.
+        A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
+        words, and half of them are words of other languages alone; or if all words are of one language that
+        has a table, and one is no English word: "chat noir", "le chat". With nothing else that is foreign but
+        a function word, one must mean something else than in English.
         """
-        text = " ".join([query.sentence, *query.added, *query.without])
-        unknown = self.typed.missing(text)
-        if self._folder_of_others is None or not unknown:
+        folder, text = self._folder_of_others, " ".join([query.sentence, *query.added, *query.without])
+        words = words_in(text.lower())
+        content = [word for word in words if is_content_word(word)]
+        if folder is None or not content:
             return ENGLISH
-        if looks_foreign(text, unknown):
+        unknown = self.typed.missing(text)
+        if unknown and looks_foreign(text, unknown):
             return UNKNOWN
-        found = [elsewhere(self._folder_of_others, word) for word in unknown]
-        foreign = [one for one in found if one is not None and not one.english]
-        content = sum(map(is_content_word, words_in(text)))
-        return UNKNOWN if len(unknown) == content and 2 * len(foreign) >= content else ENGLISH
+        strange = [word for word in content if word not in self._lexicon]
+        foreign = [word for word in strange if _is_foreign_word(folder, word)]
+        if len(strange) == len(content) and 2 * len(foreign) >= len(content):
+            return UNKNOWN
+        if strange and not foreign or not (strange or any(elsewhere(folder, word) for word in content)):
+            return ENGLISH
+        english = FUNCTION_WORDS[ENGLISH]
+        of_one = any(
+            all(_is_of(folder, code, word) for word in words)
+            and (foreign or not (functions - english).isdisjoint(words))
+            for code, functions in FUNCTION_WORDS.items()
+            if code in word_tables()
+        )
+        return UNKNOWN if of_one else ENGLISH
 
     def other_languages(self, query: Query) -> tuple[str, ...]:
         """Return languages that have an English query, if it is a single word, with another meaning."""
@@ -132,6 +148,14 @@ class TextQueries:
             return ()
         found = elsewhere(self._folder_of_others, words[0])
         return found.languages if found is not None and found.english else ()
+
+    def shown_in(self, query: Query) -> str:
+        """Return the language in which the words of an answer are shown; "": English."""
+        return self.others.table(query).language if _is_foreign(query) else ""
+
+    def doubtful(self, query: Query) -> list[str]:
+        """Return words of a sentence in another language that may be mistyped."""
+        return self.others.doubtful(query) if _is_foreign(query) else []
 
     def lacks_languages(self) -> str:
         """Return the command that makes other languages known; "" if they are, or if it would not help."""
@@ -154,7 +178,7 @@ class TextQueries:
         At most so many words of its sentence stay; None keeps all.
         """
         if _is_foreign(query):
-            vector = self.others.vector(query, most)
+            vector = self.others.vector(query, self.keywords, most)
             return self.adjust(vector, query) if query.marked else vector
         vector = np.zeros(len(self.vocabulary), np.float32)
         if query.sentence.strip() or not (query.marked or query.narrowed):
@@ -208,7 +232,7 @@ class TextQueries:
         In another language it holds its heaviest words, as many as it has content words, and lacks none.
         """
         if _is_foreign(query):
-            return [*self.others.known(query.sentence), *query.added], []
+            return [*self.others.known(query), *query.added], []
         return self.known(query.plain), self.unknown(query.plain)
 
     def unknown(self, query: str | Query) -> list[str]:
@@ -224,6 +248,19 @@ class TextQueries:
         if isinstance(query, Query) and _is_foreign(query):
             return self.others.tokenizer.unread(query.sentence)
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
+
+
+def _is_foreign_word(folder: Path, word: str) -> bool:
+    """Return whether a word that the lexicon lacks is one of other languages alone."""
+    found = elsewhere(folder, word)
+    return any(table.english(word) for table in word_tables().values()) if found is None else not found.english
+
+
+def _is_of(folder: Path, code: str, word: str) -> bool:
+    """Return whether a language that has a table has a word."""
+    found, table = elsewhere(folder, word), word_tables()[code]
+    listed = found is not None and code in found.languages
+    return listed or word in FUNCTION_WORDS[code] or bool(table.english(word))
 
 
 def _is_foreign(query: Query) -> bool:

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from lexlip.errors import EXTRAS
+from lexlip.errors import EXTRAS, MissingPackage
 from lexlip.models.compression import BLOCKS, INT4, compress, int4_rows
 from lexlip.models.model_folder import (
     FORMAT,
@@ -117,6 +117,14 @@ def installed() -> Path | None:
     except ModuleNotFoundError:
         return None
     return Path(lexlip_languages.FOLDER)
+
+
+def check_installed() -> Path:
+    """Return what `installed` does; MissingPackage: it is not."""
+    folder = installed()
+    if folder is None:
+        raise MissingPackage(f"this needs lexlip-languages: {how_to_install()}", name=PACKAGE)
+    return folder
 
 
 class Elsewhere(NamedTuple):

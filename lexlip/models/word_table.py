@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from lexlip.models.language_model import elsewhere, installed
+from lexlip.errors import ConfigError
+from lexlip.models.language_model import check_installed, elsewhere, installed
 from lexlip.models.model_folder import damaged
 from lexlip.words.function_words import BY_LANGUAGE, MORE_BY_LANGUAGE
 from lexlip.words.plain_text import folded, words_in
@@ -114,6 +115,31 @@ def translated(words: Iterable[str], language: str) -> dict[str, str]:
     """Return those of some English words that a language has, with what they are in it."""
     table = word_tables().get(language)
     return {} if table is None else {word: table.shown[word] for word in words if word in table.shown}
+
+
+def merged(weights: Mapping[str, float], translations: Mapping[str, str]) -> dict[str, float]:
+    """Return weights by the words that are shown, heaviest first; where these are one for several, the sum."""
+    if not translations:
+        return dict(weights)
+    sums: dict[str, float] = {}
+    for word, weight in weights.items():
+        own = translations.get(word, word)
+        sums[own] = sums.get(own, 0.0) + weight
+    return dict(sorted(sums.items(), key=lambda one: -one[1]))
+
+
+def table_to_show(language: str) -> str:
+    """Return the code of the table in which words are shown to whoever asks for a language; "": in English.
+
+    Raises:
+        MissingPackage: the language is not English, and the package is not installed.
+        ConfigError: there is no table of it.
+    """
+    code, tables = language.partition("-")[0], word_tables()
+    if code in ("", "en") or code in tables:
+        return code.removeprefix("en")
+    check_installed()
+    raise ConfigError(f"words are shown in {', '.join(('en', *tables))}, and not in '{language}'")
 
 
 def likely_table(text: str) -> str:

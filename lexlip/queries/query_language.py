@@ -313,15 +313,15 @@ def _ends(rest: str, function_words: Collection[str]) -> bool:
     return (not following_word or following_word in function_words) and not _BACK.match(rest)
 
 
-def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str]:
+def nearest_words(word: str, counts: Mapping[str, int], number: int, letters: int = LETTERS) -> list[str]:
     """Return the known words, at most `number`, that are spelled most like one, in any case.
 
-    Of equals those are first that are in most photos, which `counts` says.
+    Of equals those are first that are in most photos, which `counts` says. `letters` are LETTERS, or more.
     """
     import numpy as np  # not needed to read a query
 
     word = word.lower()
-    most = max(1, len(word) // LETTERS)  # edits
+    most = max(1, len(word) // letters)  # edits
     known = [one for one in counts if abs(len(one) - len(word)) <= most]
     if len(word) < SHORTEST or not known:
         return []

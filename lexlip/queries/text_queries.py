@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from safetensors import SafetensorError
 
-from lexlip.errors import MissingPackage, ModelError
-from lexlip.models.language_model import PACKAGE, elsewhere, fits, how_to_install, installed
+from lexlip.errors import ModelError
+from lexlip.models.language_model import check_installed, elsewhere, fits, how_to_install, installed
 from lexlip.models.model_folder import (
     begin_check,
     check_kind,
@@ -103,11 +104,8 @@ class TextQueries:
 
                 if not self._knows_languages:
                     raise ModelError("other languages need the network: leave out --query-encoder words")
-                folder = installed()
-                if folder is None:
-                    raise MissingPackage(f"this needs lexlip-languages: {how_to_install()}", name=PACKAGE)
                 words = self.vocabulary.words
-                self._others = OtherLanguages(folder, self.folder, self.identity, words)
+                self._others = OtherLanguages(check_installed(), self.folder, self.identity, words)
             return self._others
 
     def language_of(self, query: Query) -> str:
@@ -234,6 +232,12 @@ class TextQueries:
         if _is_foreign(query):
             return [*self.others.known(query), *query.added], []
         return self.known(query.plain), self.unknown(query.plain)
+
+    def held(self, query: Query) -> Sequence[int]:
+        """Return the columns of words that a query contains, in its language."""
+        if _is_foreign(query):
+            return self.others.typed(query).columns
+        return self.vocabulary.columns(self.tokenizer.words(query.plain).tolist())
 
     def unknown(self, query: str | Query) -> list[str]:
         """Return the content words of a sentence, and the words of marks, that the vocabulary lacks."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
+from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from anserini_bridge import IndexHeader, IndexMetadata, IndexMismatch, open_searcher, read_metadata
 from anserini_bridge.sparse_rows import Rows
 from lexlip.machine.resources import cores
+from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.first_stage import FirstStage, Results, Scores
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 SUGGESTING = 30  # hits of an answer that suggestions are taken from
 FEWEST = 2  # of them that must hold a word
+LETTERS = 6  # of a word of another language for each slip; `query_language.LETTERS` is of English ones
+ENDING = 2  # letters in which forms of a word differ
 
 
 class ImpactStage(FirstStage):
@@ -105,11 +110,25 @@ class ImpactStage(FirstStage):
     def other_languages(self, query: Query) -> Sequence[str]:
         return self.queries.other_languages(query)
 
+    def shown_in(self, query: Query) -> str:
+        return self.queries.shown_in(query)
+
+    def doubtful(self, query: Query) -> Sequence[str]:
+        return self.queries.doubtful(query)
+
     def lacks_languages(self) -> str:
         return self.queries.lacks_languages()
 
-    def near(self, word: str, number: int) -> list[str]:
-        return nearest_words(word, self.counts(), number)
+    def near(self, word: str, number: int, language: str = "") -> list[str]:
+        if not language:
+            return nearest_words(word, self.counts(), number)
+        counts, written = Counter[str](), {}
+        for english, own in translated(self.counts(), language).items():
+            counts[own.lower()] += self.counts()[english]
+            written[own.lower()] = own
+        near = nearest_words(word, counts, number, LETTERS)
+        same = len(word) - ENDING  # first letters of another form
+        return [written[other] for other in near if len(commonprefix([word.lower(), other])) < same]
 
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -250,25 +251,17 @@ def _explain_hit(query: str, picture: bool, asked: Given) -> None:
     index, how = str(asked.index_folder), (asked.model, asked.query_encoder, asked.query_topk)
     language = table_to_show(asked.language) if picture else ""
     with PhotoSearch(index, *how, device=asked.device) as search:
+        sought = _encoded(search, query) if picture else parse_query(query, language=asked.language)
+        table = score_table(search, sought, str(asked.hit))
         if picture:
-            table = score_table(search, _encoded(search, query), str(asked.hit))
-        else:
-            sentence = search.stage.read(parse_query(query, language=asked.language))
-            table = score_table(search, sentence, str(asked.hit))
-            language = search.stage.shown_in(sentence)
-        own = translated(table.words, language)
-        files, where = _draw_hit(search, table, query, asked, own)
-    plain = {
-        "query": query,
-        **table.to_dict(),
-        **({} if where is None else {"places": where.to_dict()}),
-        "translations": own,
-    }
+            table = replace(table, translations=translated(table.words, language))
+        files, where = _draw_hit(search, table, query, asked)
+    plain = {"query": query, **table.to_dict(), **({} if where is None else {"places": where.to_dict()})}
     if not asked.as_json:
         click.echo(f"{readable(table.path)}\n")
     digits = table.digits
     rows = [
-        (own.get(row.word, row.word), f"{row.query:5.{digits}f}", f"{row.photo:5.{digits}f}", f"{row.product:.{2 * digits}f}")
+        (table.translations.get(row.word, row.word), f"{row.query:5.{digits}f}", f"{row.photo:5.{digits}f}", f"{row.product:.{2 * digits}f}")
         for row in table.rows
     ]
     rows.append(("score", "", "", f"{table.score:.{2 * digits}f}"))
@@ -284,7 +277,7 @@ def _encoded(search: PhotoSearch, location: str) -> csr_matrix:
 
 
 def _draw_hit(
-    search: PhotoSearch, table: ScoreTable, query: str, asked: Given, translations: Mapping[str, str]
+    search: PhotoSearch, table: ScoreTable, query: str, asked: Given
 ) -> tuple[list[str], WordPlaces | None]:
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
     from lexlip.data.files import reading
@@ -305,7 +298,7 @@ def _draw_hit(
         photo = None
     shared = [row.word for row in table.rows]
     title = f"{table.id}  {table.score:.3f}"
-    words = WeightedWords(table.words, shared).shown(translations)
+    words = WeightedWords(table.words, shared).shown(table.translations)
     files = _cloud(asked, lambda: figure_of_hit(photo, title, words.weights, query, words.held))
     if asked.heat is None or photo is None:
         return files, None

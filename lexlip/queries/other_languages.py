@@ -89,7 +89,8 @@ class OtherLanguages:
         """Return the table of a query's language, as it says, or as its words tell; an empty one of others."""
         code = query.language.partition("-")[0]
         if code == UNKNOWN:
-            code = likely_table(" ".join([query.sentence, *query.words]))
+            written = [word for word in query.words if word not in query.chosen]
+            code = likely_table(" ".join([query.sentence, *written]))
         return word_tables().get(code) or WordTable("", {})
 
     def typed(self, query: Query) -> Typed:
@@ -132,12 +133,15 @@ class OtherLanguages:
         sentence, negations = read_negations_by(
             _NEGATION, sentence, lambda named: self._things(named, table), _FUNCTION_WORDS
         )
-        without = [
-            form for word in query.with_negations({}).without for form in self._forms(word, table) or [word]
-        ]
+        as_it_is = self._columns.keys() & set(query.chosen)
 
         def one(word: str) -> str:
-            return next(iter(self._english(word, table)), word)
+            return word if word in as_it_is else next(iter(self._english(word, table)), word)
+
+        def all_of(word: str) -> list[str]:
+            return [word] if word in as_it_is else self._forms(word, table) or [word]
+
+        without = [form for word in query.with_negations({}).without for form in all_of(word)]
 
         return replace(
             query,

@@ -116,7 +116,8 @@ class TextQueries:
         has a table, and one is no English word: "chat noir", "le chat". With nothing else that is foreign but
         a function word, one must mean something else than in English.
         """
-        folder, text = self._folder_of_others, " ".join([query.sentence, *query.added, *query.without])
+        written = [word for word in (*query.added, *query.without) if word not in query.chosen]
+        folder, text = self._folder_of_others, " ".join([query.sentence, *written])
         words = words_in(text.lower())
         content = [word for word in words if is_content_word(word)]
         if folder is None or not content:

@@ -27,7 +27,7 @@ ENDINGS = {
 }
 """Endings of forms that a table lacks, and what is in their place in a form that it may have."""
 OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
-BETWEEN = ("", "s", "n", "en", "es")  # the parts of a German compound
+BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
 
 

@@ -30,6 +30,7 @@ from lexlip.words.function_words import FUNCTION_WORDS, ROMANCE_AND_DUTCH
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import is_content_word
 
+NO_TABLE = WordTable("", {})
 _FUNCTION_WORDS = FUNCTION_WORDS | ROMANCE_AND_DUTCH
 _WORD = r"[^\W\d_]+"
 _ARTICLE = (
@@ -91,7 +92,7 @@ class OtherLanguages:
         if code == UNKNOWN:
             written = [word for word in query.words if word not in query.chosen]
             code = likely_table(" ".join([query.sentence, *written]))
-        return word_tables().get(code) or WordTable("", {})
+        return word_tables().get(code, NO_TABLE)
 
     def typed(self, query: Query) -> Typed:
         """Return what a query's sentence holds of the lexicon, as the table knows it."""
@@ -136,7 +137,7 @@ class OtherLanguages:
         as_it_is = self._columns.keys() & set(query.chosen)
 
         def one(word: str) -> str:
-            return word if word in as_it_is else next(iter(self._english(word, table)), word)
+            return word if word in as_it_is else next(iter(self.english(word, table)), word)
 
         def all_of(word: str) -> list[str]:
             return [word] if word in as_it_is else self._forms(word, table) or [word]
@@ -152,7 +153,7 @@ class OtherLanguages:
             negations={},
         ).with_negations(negations)
 
-    def _english(self, word: str, table: WordTable) -> list[str]:
+    def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
         """Return the words of the lexicon that say most of what a word says, the best first; [] if none does."""
         vector = self.encode(word)
         own = [english for english in table.english(word) if english in self._columns]
@@ -164,7 +165,7 @@ class OtherLanguages:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out."""
         things = []
         for word in _OR.split(named):
-            found = [] if word.lower() in _FUNCTION_WORDS else self._english(word, table)
+            found = [] if word.lower() in _FUNCTION_WORDS else self.english(word, table)
             if not found or not all(is_thing(one, {one: 1}) for one in found):
                 return ()
             things += self._forms(word, table)
@@ -172,5 +173,5 @@ class OtherLanguages:
 
     def _forms(self, word: str, table: WordTable) -> list[str]:
         """Return the words of the lexicon for a word, in both numbers as far as it has them."""
-        found = [form for english in self._english(word, table) for form in forms(english)]
+        found = [form for english in self.english(word, table) for form in forms(english)]
         return [form for form in dict.fromkeys(found) if form in self._columns]

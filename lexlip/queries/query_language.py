@@ -114,7 +114,7 @@ class Query:
     negations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     narrowed: tuple[tuple[str, str], ...] = ()
     language: str = ""
-    chosen: tuple[str, ...] = field(default=(), repr=False)
+    chosen: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:

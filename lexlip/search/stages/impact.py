@@ -120,11 +120,12 @@ class ImpactStage(FirstStage):
         return self.queries.lacks_languages()
 
     def near(self, word: str, number: int, language: str = "") -> list[str]:
+        photos = self.counts()
         if not language:
-            return nearest_words(word, self.counts(), number)
+            return nearest_words(word, photos, number)
         counts, written = Counter[str](), {}
-        for english, own in translated(self.counts(), language).items():
-            counts[own.lower()] += self.counts()[english]
+        for english, own in translated(photos, language).items():
+            counts[own.lower()] += photos[english]
             written[own.lower()] = own
         near = nearest_words(word, counts, number, LETTERS)
         same = len(word) - ENDING  # first letters of another form

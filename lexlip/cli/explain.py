@@ -261,7 +261,12 @@ def _explain_hit(query: str, picture: bool, asked: Given) -> None:
         click.echo(f"{readable(table.path)}\n")
     digits = table.digits
     rows = [
-        (table.translations.get(row.word, row.word), f"{row.query:5.{digits}f}", f"{row.photo:5.{digits}f}", f"{row.product:.{2 * digits}f}")
+        (
+            table.translations.get(row.word, row.word),
+            f"{row.query:5.{digits}f}",
+            f"{row.photo:5.{digits}f}",
+            f"{row.product:.{2 * digits}f}",
+        )
         for row in table.rows
     ]
     rows.append(("score", "", "", f"{table.score:.{2 * digits}f}"))
@@ -282,8 +287,8 @@ def _draw_hit(
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
     from lexlip.data.files import reading
     from lexlip.explain.heat_map import SHOWN
-    from lexlip.explain.word_cloud import figure_of_hit
     from lexlip.explain.weighted_words import WeightedWords
+    from lexlip.explain.word_cloud import figure_of_hit
     from lexlip.explain.word_places import places
 
     if asked.cloud is None and asked.heat is None:

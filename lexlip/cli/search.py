@@ -401,7 +401,9 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
         if hit.words:
-            click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(answer.as_shown(hit.words).items())[:6]))
+            click.echo(
+                " " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(answer.as_shown(hit.words).items())[:6])
+            )
     reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""
     click.echo(
         f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms{reranked}", err=True

@@ -1,7 +1,8 @@
 """A lexicon's words in other languages, in which they are shown, typed and suggested.
 
-The package lexlip-languages brings a table of them, TABLE, beside the encoder's folder: a line for each English
-word, and a column for each language, with its code above. A word that has none in a language stays English.
+The package lexlip-languages brings a table of them, TABLE, beside the encoder's folder: a line for each
+English word, and a column for each language, with its code above. A word that has none in a language stays
+English.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class WordTable:
         return next(known, []) or (self._parts(lower) if self.language == "de" else [])
 
     def read(self, text: str) -> list[tuple[str, list[str]]]:
-        """Return the words of a text, of which phrases of the table are one, with the English ones for each."""
+        """Return a text's words, of which phrases of the table are one, with the English ones for each."""
         words, found = words_in(text), []
         place = 0
         while place < len(words):
@@ -118,7 +119,7 @@ def translated(words: Iterable[str], language: str) -> dict[str, str]:
 
 
 def merged(weights: Mapping[str, float], translations: Mapping[str, str]) -> dict[str, float]:
-    """Return weights by the words that are shown, heaviest first; where these are one for several, the sum."""
+    """Return weights by the words that are shown, heaviest first; the sum where one is shown for several."""
     if not translations:
         return dict(weights)
     sums: dict[str, float] = {}

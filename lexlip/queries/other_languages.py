@@ -78,6 +78,7 @@ class OtherLanguages:
         self._folder = folder
         self._columns = {word: column for column, word in enumerate(words)}
         self.encode = lru_cache(maxsize=256)(self._checked)  # words of marks are asked for again
+        self._likely = lru_cache(maxsize=256)(likely_table)
 
     def _checked(self, text: str) -> Vector:
         vector = self._encode(text)
@@ -87,11 +88,11 @@ class OtherLanguages:
     # ---- the table ----
 
     def table(self, query: Query) -> WordTable:
-        """Return the table of a query's language, as it says, or as its words tell; an empty one of others."""
+        """Return the table of a query's language, which it says, or its words tell; NO_TABLE of others."""
         code = query.language.partition("-")[0]
         if code == UNKNOWN:
             written = [word for word in query.words if word not in query.chosen]
-            code = likely_table(" ".join([query.sentence, *written]))
+            code = self._likely(" ".join([query.sentence, *written]))
         return word_tables().get(code, NO_TABLE)
 
     def typed(self, query: Query) -> Typed:
@@ -154,7 +155,7 @@ class OtherLanguages:
         ).with_negations(negations)
 
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
-        """Return the words of the lexicon that say most of what a word says, the best first; [] if none does."""
+        """Return words of the lexicon that say most of what a word says, the best first; [] if none does."""
         vector = self.encode(word)
         own = [english for english in table.english(word) if english in self._columns]
         if own:

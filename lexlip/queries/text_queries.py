@@ -129,7 +129,7 @@ class TextQueries:
         foreign = [word for word in strange if _is_foreign_word(folder, word)]
         if len(strange) == len(content) and 2 * len(foreign) >= len(content):
             return UNKNOWN
-        if strange and not foreign or not (strange or any(elsewhere(folder, word) for word in content)):
+        if (strange and not foreign) or not (strange or any(elsewhere(folder, word) for word in content)):
             return ENGLISH
         english = FUNCTION_WORDS[ENGLISH]
         of_one = any(
@@ -258,7 +258,9 @@ class TextQueries:
 def _is_foreign_word(folder: Path, word: str) -> bool:
     """Return whether a word that the lexicon lacks is one of other languages alone."""
     found = elsewhere(folder, word)
-    return any(table.english(word) for table in word_tables().values()) if found is None else not found.english
+    return (
+        any(table.english(word) for table in word_tables().values()) if found is None else not found.english
+    )
 
 
 def _is_of(folder: Path, code: str, word: str) -> bool:

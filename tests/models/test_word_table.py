@@ -48,7 +48,13 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, WordTab
 
 ENGLISH = {
     "de": {
-        **{"Fahrrad": ["bicycle", "bike"], "HUND": ["dog"], "Hunds": ["dog"], "rotes": ["red"], "roten": ["red"]},
+        **{
+            "Fahrrad": ["bicycle", "bike"],
+            "HUND": ["dog"],
+            "Hunds": ["dog"],
+            "rotes": ["red"],
+            "roten": ["red"],
+        },
         **{"Madchen": ["girl"], "Maedchen": ["girl"], "strasse": ["street"], "STRASSE": ["street"]},
         **{"Reise": [], "Hundeleine": ["dog", "leash"], "Schneehunds": [], "Hu": [], "dog": []},
     },

@@ -129,7 +129,7 @@ def test_the_package_knows_the_words_of_mini() -> None:
 
 @pytest.fixture
 def with_table(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> OtherLanguages:
-    """A table beside the folder, in which Mütze, which the encoder does not know, is a cat, and Hund a dog."""
+    """A table beside the folder: Mütze, which the encoder does not know, is a cat."""
     folder.with_name(TABLE).write_text("en\tde\ncat\tMütze\ndog\tHund\nsnow\tSchnee\n", encoding="utf-8")
     read_tables.cache_clear()
     install(monkeypatch, folder)

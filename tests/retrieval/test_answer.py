@@ -26,7 +26,25 @@ def test_an_answer_as_plain_values() -> None:
     assert list(one.values())[5:] == [None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f", "YS5qcGc"]
     assert list(two.values())[5:] == [0.75, 0, 0, None, [], "", "Yi5qcGc"]
     asked = ["a dog", {"dog": 1.0}, [one, two], ms, ["quokka"], ["cat"], "10.a.b"]
-    assert list(plain.values()) == [*asked, None, [], "", None, {}, {}, False, "", "", [], "", "", {}, 2, 2, []]
+    assert list(plain.values()) == [
+        *asked,
+        None,
+        [],
+        "",
+        None,
+        {},
+        {},
+        False,
+        "",
+        "",
+        [],
+        "",
+        "",
+        {},
+        2,
+        2,
+        [],
+    ]
     assert json.loads(json.dumps(plain)) == plain
 
 

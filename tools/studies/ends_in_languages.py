@@ -4,10 +4,11 @@
     python -m tools.studies.ends_in_languages flickr8k/.lexlip flickr8k/val-0000.tar package/annotations \
         de=flickr8k/captions.de.tsv fr=flickr8k/captions.fr.tsv
 
-Captions of the index's photos search it, in English and in other languages, those of the same photos. Printed are,
-in percent, how often a search finds photos that fit; how many of the photos that stand among the 50 best hits of
-their caption are above the end, and fit well; and how many photos do, in the middle of the captions. Then names of
-signs, such as arrows, of Unicode's CLDR (its folder package/annotations) search, which no photo shows.
+Captions of the index's photos search it, in English and in other languages, those of the same photos. Printed
+are, in percent, how often a search finds photos that fit; how many of the photos that stand among the 50 best
+hits of their caption are above the end, and fit well; and how many photos do, in the middle of the captions.
+Then names of signs, such as arrows, of Unicode's CLDR (its folder package/annotations) search, which no photo
+shows.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def main(index: str, photos: str, annotations: Path, tables: dict[str, str]) -> 
             names = names_of_signs(annotations, language)
             signs = [search.text(parse_query(name, language=code), DEPTH).above > 0 for name in names]
             found = np.mean([answer.above > 0 for answer in answers])
-            numbers = [np.median([getattr(answer, one) for answer in answers]) for one in ("above", "above_well")]
+            numbers = [
+                np.median([getattr(answer, one) for answer in answers]) for one in ("above", "above_well")
+            ]
             print(
                 f"{language:8}  {found:5.1%}  {np.mean(above):17.1%}  {np.mean(well):13.1%}"
                 f"  {numbers[0]:5.0f}  {numbers[1]:4.0f}  {len(names):6}  {np.mean(signs):5.1%}"

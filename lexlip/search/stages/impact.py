@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
-from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +127,8 @@ class ImpactStage(FirstStage):
             counts[own.lower()] += photos[english]
             written[own.lower()] = own
         near = nearest_words(word, counts, number, LETTERS)
-        same = len(word) - ENDING  # first letters of another form
-        return [written[other] for other in near if len(commonprefix([word.lower(), other])) < same]
+        begun = word.lower()[: len(word) - ENDING]  # as its other forms begin
+        return [written[other] for other in near if not other.startswith(begun)]
 
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)

@@ -165,7 +165,9 @@ def test_words_are_shown_in_the_language_of_the_query(visit: Visit, site: str) -
     page = visit(f"{site}?q=der+dog+snow")
     chip = page.locator("[data-word=dog]")
     expect(chip).to_have_accessible_name(re.compile("^Hund, weight"))
-    expect(page.locator("[data-word=snow]")).to_have_accessible_name(re.compile("^snow, weight"))  # it has none
+    expect(page.locator("[data-word=snow]")).to_have_accessible_name(
+        re.compile("^snow, weight")
+    )  # it has none
     expect(page.locator(".hit img").first).to_have_attribute("alt", re.compile("Hund"))
     chip.press("-")
     expect(chip).to_have_class("chip weaker")

@@ -121,12 +121,24 @@ class OtherLanguages:
             return np.zeros(len(self.words), np.float32)
         return as_query(self.encode(query.sentence), self.typed(query), keywords, most)
 
-    def known(self, query: Query) -> list[str]:
-        """Return the heaviest words of a sentence, as many as it has content words."""
-        number = sum(map(is_content_word, words_in(query.sentence)))
-        vector = self.encode(query.sentence)
-        order = np.argsort(-vector, kind="stable")[:number]
-        return [self.words[column] for column in order.tolist() if vector[column] > 0]
+    def known_and_unknown(self, query: Query) -> tuple[list[str], list[str]]:
+        """Return the words of the lexicon that a sentence holds, and its content words if it holds none.
+
+        With a table these are the ones that it has for the sentence's words, of each the heaviest: so the honest
+        end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the heaviest, as
+        many as there are content words, and none is unknown.
+        """
+        vector, table = self.encode(query.sentence), self.table(query)
+        if table is NO_TABLE:
+            number = sum(map(is_content_word, words_in(query.sentence)))
+            order = np.argsort(-vector, kind="stable")[:number]
+            return [self.words[column] for column in order.tolist() if vector[column] > 0], []
+        read = [
+            (word, own) for word, own in table.read(query.sentence) if word.lower() not in _FUNCTION_WORDS
+        ]
+        columns = ([self._columns[one] for one in own if one in self._columns] for _, own in read)
+        known = [self.words[max(own, key=lambda column: float(vector[column]))] for own in columns if own]
+        return list(dict.fromkeys(known)), [] if known else [word for word, _ in read]
 
     def read(self, query: Query) -> Query:
         """Return a query whose marks and negations hold words of the lexicon instead of its own."""

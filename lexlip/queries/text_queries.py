@@ -228,10 +228,11 @@ class TextQueries:
     def known_and_unknown(self, query: Query) -> tuple[list[str], list[str]]:
         """Return the words that a query holds, those of the vocabulary and the content words that it lacks.
 
-        In another language it holds its heaviest words, as many as it has content words, and lacks none.
+        Of other languages see `OtherLanguages.known_and_unknown`.
         """
         if _is_foreign(query):
-            return [*self.others.known(query), *query.added], []
+            known, unknown = self.others.known_and_unknown(query)
+            return [*known, *query.added], unknown
         return self.known(query.plain), self.unknown(query.plain)
 
     def held(self, query: Query) -> Sequence[int]:

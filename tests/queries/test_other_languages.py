@@ -52,7 +52,8 @@ def test_each_word_of_a_sentence_gives_its_english_word(folder: Path, model: Pat
         assert others.english(foreign) == [english]
     vector = others.vector(Query("", "ein Hund im Schnee"))
     assert {others.words[column] for column in np.flatnonzero(vector)} == {"dog", "snow"}
-    assert set(others.known(Query("", "ein Hund im Schnee"))) == {"dog", "snow"}
+    known, unknown = others.known_and_unknown(Query("", "ein Hund im Schnee"))
+    assert (set(known), unknown) == ({"dog", "snow"}, [])
     assert np.count_nonzero(others.vector(Query("", "Hund Katze Schnee"), most=2)) == 2
     assert others.english("xyz") == []
     assert not others.vector(Query("-Hund", "")).any()
@@ -124,7 +125,7 @@ def test_the_package_knows_the_words_of_mini() -> None:
     others = opened(PACKAGE, model_folder("mini"))
     for english, names in NAMES.items():
         assert {others.english(name)[0] for name in names} <= {english, f"{english}s"}
-    assert {"dog", "snow"} <= set(others.known(Query("", "dos perros en la nieve")))
+    assert {"dog", "snow"} <= set(others.known_and_unknown(Query("", "dos perros en la nieve"))[0])
 
 
 @pytest.fixture
@@ -149,6 +150,15 @@ def test_a_table_knows_more_than_the_encoder(with_table: OtherLanguages) -> None
     }.items():
         asked = with_table.read(parse_query(text, language="und"))
         assert (asked.sentence.strip(), asked.without) == read
+
+
+def test_what_a_table_knows_of_a_sentence(with_table: OtherLanguages) -> None:
+    for text, expected in {
+        "ein Hund mit Muetze": (["dog", "cat"], []),
+        "ein Hund mit Quark": (["dog"], []),
+        "Quark mit Senf": ([], ["Quark", "Senf"]),
+    }.items():
+        assert with_table.known_and_unknown(Query("", text, language="de")) == expected
 
 
 def test_chosen_words_are_of_the_lexicon(with_table: OtherLanguages) -> None:

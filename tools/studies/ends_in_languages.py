@@ -56,7 +56,10 @@ def main(index: str, photos: str, annotations: Path, tables: dict[str, str]) -> 
     with PhotoSearch(index) as search:
         for language, captions in texts.items():
             code = "en" if language == "en" else UNKNOWN
-            answers = [search.text(parse_query(captions[row], language=code), DEPTH) for row in rows]
+            answers = [
+                search.text(parse_query(captions[row], language=code), DEPTH, content_only=True)
+                for row in rows
+            ]
             own = [
                 (answer, next((hit for hit in answer.hits if hit.id == items[row].id), None))
                 for row, answer in zip(rows, answers, strict=True)
@@ -65,7 +68,10 @@ def main(index: str, photos: str, annotations: Path, tables: dict[str, str]) -> 
             above = [hit.score >= (answer.cut or 0) for answer, hit in kept]
             well = [hit.score >= (answer.well or 0) for answer, hit in kept]
             names = names_of_signs(annotations, language)
-            signs = [search.text(parse_query(name, language=code), DEPTH).above > 0 for name in names]
+            signs = [
+                search.text(parse_query(name, language=code), DEPTH, content_only=True).above > 0
+                for name in names
+            ]
             found = np.mean([answer.above > 0 for answer in answers])
             numbers = [
                 np.median([getattr(answer, one) for answer in answers]) for one in ("above", "above_well")

@@ -7,7 +7,7 @@ English.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -150,7 +150,7 @@ def likely_table(text: str) -> str:
     several that have as many, the one that has a table, if it is one alone.
     """
     folder, tables = installed(), word_tables()
-    votes: Counter[str] = Counter()
+    votes: defaultdict[str, float] = defaultdict(float)
     if folder is None:
         return ""
     for word in words_in(text.lower()):

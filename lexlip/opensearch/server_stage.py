@@ -163,7 +163,9 @@ class ServerStage(ImpactStage):
     def tables(self) -> list[PhotoTable]:
         return [ServerPhotos(self.server, self._folders)]
 
-    def near(self, word: str, number: int) -> list[str]:
+    def near(self, word: str, number: int, language: str = "") -> list[str]:
+        if language:  # the server is not asked whether photos hold them
+            return near_in(language, word, dict.fromkeys(self.searcher.vocabulary, 1), number)
         known = nearest_words(word, dict.fromkeys(self.searcher.vocabulary, 1), _NEAR)
         numbers = {one: number for number, one in enumerate(self.searcher.vocabulary)}
         counts = self.server.counts([Holds(numbers[one]) for one in known])

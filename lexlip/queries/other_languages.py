@@ -91,8 +91,7 @@ class OtherLanguages:
         """Return the table of a query's language, which it says, or its words tell; NO_TABLE of others."""
         code = query.language.partition("-")[0]
         if code == UNKNOWN:
-            written = [word for word in query.words if word not in query.chosen]
-            code = self._likely(" ".join([query.sentence, *written]))
+            code = self._likely(query.text or query.sentence)  # as it was written, with its negations
         return word_tables().get(code, NO_TABLE)
 
     def typed(self, query: Query) -> Typed:
@@ -124,9 +123,9 @@ class OtherLanguages:
     def known_and_unknown(self, query: Query) -> tuple[list[str], list[str]]:
         """Return the words of the lexicon that a sentence holds, and its content words if it holds none.
 
-        With a table these are the ones that it has for the sentence's words, of each the heaviest: so the honest
-        end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the heaviest, as
-        many as there are content words, and none is unknown.
+        With a table these are the ones that it has for the sentence's words, of each the heaviest: so the
+        honest end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the
+        heaviest, as many as there are content words, and none is unknown.
         """
         vector, table = self.encode(query.sentence), self.table(query)
         if table is NO_TABLE:

@@ -113,8 +113,7 @@ class TextQueries:
 
         A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
         words, and half of them are words of other languages alone; or if all words are of one language that
-        has a table, and one is no English word: "chat noir", "le chat". With nothing else that is foreign but
-        a function word, one must mean something else than in English.
+        has a table, and one is no English word: "chat noir", "le chat".
         """
         written = [word for word in (*query.added, *query.without) if word not in query.chosen]
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
@@ -129,7 +128,7 @@ class TextQueries:
         foreign = [word for word in strange if _is_foreign_word(folder, word)]
         if len(strange) == len(content) and 2 * len(foreign) >= len(content):
             return UNKNOWN
-        if (strange and not foreign) or not (strange or any(elsewhere(folder, word) for word in content)):
+        if strange and not foreign:
             return ENGLISH
         english = FUNCTION_WORDS[ENGLISH]
         of_one = any(

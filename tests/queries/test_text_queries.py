@@ -293,6 +293,7 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
     for text, shown in {
         **{"chat noir": "fr", "le chat": "fr", "der Hut": "de", "rotes Auto": "de", "gato negro": "es"},
         **{"Vögel": "de", "Fußballspieler": "de", "Madchen": "de", "velo rouge": "fr", "puesta de sol": "es"},
+        **{"une pizza sur la table": "fr", "kein Elefant": "de"},
         **{
             "chat": "",
             "Mann": "",

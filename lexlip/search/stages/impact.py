@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
@@ -119,16 +119,8 @@ class ImpactStage(FirstStage):
         return self.queries.lacks_languages()
 
     def near(self, word: str, number: int, language: str = "") -> list[str]:
-        photos = self.counts()
-        if not language:
-            return nearest_words(word, photos, number)
-        counts, written = Counter[str](), {}
-        for english, own in translated(photos, language).items():
-            counts[own.lower()] += photos[english]
-            written[own.lower()] = own
-        near = nearest_words(word, counts, number, LETTERS)
-        begun = word.lower()[: len(word) - ENDING]  # as its other forms begin
-        return [written[other] for other in near if not other.startswith(begun)]
+        counts = self.counts()
+        return near_in(language, word, counts, number) if language else nearest_words(word, counts, number)
 
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)
@@ -279,6 +271,20 @@ class ShardedStage(ImpactStage):
         from lexlip.search.engines.shards import ShardedPhotos
 
         return [ShardedPhotos(self.searcher)]
+
+
+def near_in(language: str, word: str, counts: Mapping[str, int], number: int) -> list[str]:
+    """Return words of a language that are spelled most like one, and are no forms of it.
+
+    `counts` says in how many photos the English words are that are shown as these.
+    """
+    photos, written = Counter[str](), {}
+    for english, own in translated(counts, language).items():
+        photos[own.lower()] += counts[english]
+        written[own.lower()] = own
+    begun = word.lower()[: len(word) - ENDING]  # as its forms begin
+    near = nearest_words(word, photos, number, LETTERS)
+    return [written[other] for other in near if not other.startswith(begun)]
 
 
 def suggest(

@@ -22,7 +22,7 @@ from lexlip.opensearch.photo_queries import Condition, Holds, Keyed, Scored, all
 from lexlip.opensearch.server_photos import ServerPhotos
 from lexlip.queries.query_language import nearest_words
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, suggest
+from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, near_in, suggest
 
 _COUNTED = 500  # words of one question in how many photos they are: the server looks at each photo for each
 _NEAR = 50  # words of the vocabulary that are spelled like one, before it is known which of them photos have

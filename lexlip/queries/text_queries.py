@@ -133,7 +133,7 @@ class TextQueries:
         english = FUNCTION_WORDS[ENGLISH]
         of_one = any(
             all(_is_of(folder, code, word) for word in words)
-            and (foreign or not (functions - english).isdisjoint(words))
+            and (foreign or not (functions - english - self._lexicon).isdisjoint(words))
             for code, functions in FUNCTION_WORDS.items()
             if code in word_tables()
         )

@@ -3,12 +3,13 @@
     npm pack cldr-annotations-full && tar xf cldr-annotations-full-*.tgz
     apt-get install wamerican
     D=/usr/share/dict/american-english
-    python tools/language_words.py ANNOTATIONS $D languages/words.txt.gz
+    python -m tools.language_words ANNOTATIONS $D languages/words.txt.gz
 
 Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a
-dog. ANNOTATIONS is its folder package/annotations. Words that an English dictionary (SCOWL, free to use) or
-CLDR's English keywords have are marked with "=": a query of one is English. Words of the packaged model's
-lexicon are left out, except FALSE_FRIENDS.
+dog. ANNOTATIONS is its folder package/annotations. The package's table of words adds its own. Words that an
+English dictionary (SCOWL, free to use) or CLDR's English keywords have are marked with "=": a query of one is
+English; so are those that the table would take for forms of its words: "cigarettes". Words of the packaged
+model's lexicon are left out, except FALSE_FRIENDS.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import json
 import re
 import sys
 from pathlib import Path
+
+from lexlip.models.word_table import read_tables
 
 WORD = re.compile("[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]{3,}")  # in Latin letters; shorter ones mean much else
 PLURALS = {"de": ("e", "n", "en", "er", "s"), "fr": ("s", "x"), "es": ("s", "es"), "pt": ("s",)}
@@ -32,6 +35,7 @@ FALSE_FRIENDS = {
 """Words of the lexicon that are common in other languages and mean something else there."""
 
 LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
+TABLE = Path(__file__).parents[1] / "languages" / "lexlip_languages" / "translations.tsv"
 NAMED = 3  # languages of a word
 LANGUAGES = "de fr es it pt nl pl cs sv da no fi tr vi id ro hu hr sk sl lt lv et ca".split()
 """Those in Latin letters whose words count, in the order in which they are named: the more, the more English
@@ -51,11 +55,15 @@ def main(annotations: Path, dictionary: Path, file: Path) -> None:
     english = read(annotations / "en")
     english |= {line.strip().lower() for line in dictionary.read_text(encoding="utf-8").splitlines()}
     lexicon = set(LEXICON.read_text(encoding="utf-8").split())
+    tables = read_tables(TABLE)
     languages: dict[str, list[str]] = {}
     for code in LANGUAGES:
         friends = set(FALSE_FRIENDS.get(code, "").split()) & lexicon
         words = read(annotations / code)
         plurals = {word + ending for word in words - english - lexicon for ending in PLURALS.get(code, ())}
+        if code in tables:
+            words |= {word for word in tables[code].words if WORD.fullmatch(word)}
+            words |= {word for word in english if WORD.fullmatch(word) and tables[code].english(word)}
         for word in ((words | (plurals - english)) - lexicon) | friends:
             languages.setdefault(word, []).append(code)
     lines = [

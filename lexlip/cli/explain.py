@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,6 +44,7 @@ class Given(NamedTuple):
     heat: str | None
     query_encoder: QueryEncoder
     query_topk: int | None
+    language: str
     device: str
     as_json: bool
 
@@ -74,6 +76,13 @@ class Given(NamedTuple):
 )
 @options.query_encoder_option
 @options.query_topk_option()
+@click.option(
+    "--language",
+    metavar="CODE",
+    callback=options.language_code,
+    help="Language of the sentence, see lexlip search; and in which words are shown: en, de, fr, es."
+    "  [default: the sentence's; or en]",
+)
 @options.device_option
 @options.json_option
 @click.pass_context
@@ -141,10 +150,11 @@ def _check_places(asked: Given) -> None:
 def _explain_sentence(text: str, asked: Given) -> None:
     from lexlip.explain.weighted_words import words_of_query
     from lexlip.explain.word_cloud import figure_of_text
+    from lexlip.models.word_table import translated
     from lexlip.queries.query_language import parse_query
     from lexlip.queries.text_queries import TextQueries
 
-    query = parse_query(text)
+    query = parse_query(text, language=asked.language)
     if asked.index_folder is not None:
         from lexlip.search.engines.shard import read_index_of_words
         from lexlip.search.stages.index_model import load_queries
@@ -155,13 +165,23 @@ def _explain_sentence(text: str, asked: Given) -> None:
         queries = TextQueries(asked.model or options.DEFAULT_MODEL, asked.query_encoder)
     query = queries.read(query)
     found, unknown = words_of_query(queries, query), queries.unknown(query)
-    files = _cloud(asked, lambda: figure_of_text(text, found))
+    translations = translated(found.weights, queries.shown_in(query))
+    files = _cloud(asked, lambda: figure_of_text(text, found.shown(translations)))
     shown = found.first(asked.topk)
     if unknown:
         click.echo(f"note: not in the vocabulary: {readable(', '.join(unknown))}", err=True)
-    plain = {"text": text, "model": queries.identity, "words": shown.weights, "held": shown.held}
-    rows = [(_marked(word, shown), f"{weight:6.3f}") for word, weight in shown.weights.items()]
-    _show(asked, {**plain, "unknown": unknown}, ("word", "weight"), rows, files)
+    plain = {
+        "text": text,
+        "model": queries.identity,
+        "words": shown.weights,
+        "held": shown.held,
+        "unknown": unknown,
+        "language": query.language,
+        "translations": {word: own for word, own in translations.items() if word in shown.weights},
+    }
+    own = found.shown(translations).first(asked.topk)
+    rows = [(_marked(word, own), f"{weight:6.3f}") for word, weight in own.weights.items()]
+    _show(asked, plain, ("word", "weight"), rows, files)
 
 
 def _explain_picture(location: str, asked: Given) -> None:
@@ -169,7 +189,9 @@ def _explain_picture(location: str, asked: Given) -> None:
     from lexlip.explain.weighted_words import columns_of, words_of_captions, words_of_picture
     from lexlip.explain.word_cloud import figure_of_picture
     from lexlip.explain.word_places import places
+    from lexlip.models.word_table import table_to_show, translated
 
+    language = table_to_show(asked.language)
     data, captions = _read(location), asked.caption
     shown = _decoded(data, location, SHOWN)
     model = _load(asked)
@@ -182,7 +204,9 @@ def _explain_picture(location: str, asked: Given) -> None:
     where = None
     if asked.heat is not None or not model.config.joint:
         where = places(model, picture, words)
-    files = _cloud(asked, lambda: figure_of_picture(shown, Path(location).name, seen, captions, said))
+    own = translated([*seen.weights, *(said.weights if said else ()), *words], language)
+    cloud = seen.shown(own), captions, said and said.shown(own)
+    files = _cloud(asked, lambda: figure_of_picture(shown, Path(location).name, *cloud))
     if where is not None:
         files += _heat(asked, shown, where, location)
     plain = {
@@ -193,18 +217,21 @@ def _explain_picture(location: str, asked: Given) -> None:
         "captions": list(captions),
         "caption_words": {} if said is None else said.first(asked.topk).weights,
         "places": None if where is None else where.to_dict(),
+        "translations": translated(words, language),
     }
     if where is None:
-        pairs = [(_marked(word, seen), f"{seen.weights.get(word, 0.0):6.3f}") for word in words]
+        pairs = [(_marked(word, seen, own), f"{seen.weights.get(word, 0.0):6.3f}") for word in words]
         _show(asked, plain, ("word", "weight"), pairs, files)
         return
     head = "word", "weight", f"where, of {where.rows} x {where.columns} places"
-    rows = [(_marked(word, seen), f"{where.weight(word):6.3f}", _place(where, word)) for word in where.words]
+    rows = [
+        (_marked(word, seen, own), f"{where.weight(word):6.3f}", _place(where, word)) for word in where.words
+    ]
     _show(asked, plain, head, rows, files)
 
 
-def _marked(word: str, words: WeightedWords) -> str:
-    return word + "*" * (word in words.held)
+def _marked(word: str, words: WeightedWords, translations: Mapping[str, str] | None = None) -> str:
+    return (translations or {}).get(word, word) + "*" * (word in words.held)
 
 
 def _place(where: WordPlaces, word: str) -> str:
@@ -217,18 +244,29 @@ def _place(where: WordPlaces, word: str) -> str:
 
 def _explain_hit(query: str, picture: bool, asked: Given) -> None:
     from lexlip.explain.score_table import score_table
+    from lexlip.models.word_table import table_to_show, translated
+    from lexlip.queries.query_language import parse_query
     from lexlip.search.photo_search import PhotoSearch
 
     index, how = str(asked.index_folder), (asked.model, asked.query_encoder, asked.query_topk)
+    language = table_to_show(asked.language) if picture else ""
     with PhotoSearch(index, *how, device=asked.device) as search:
-        table = score_table(search, _encoded(search, query) if picture else query, str(asked.hit))
+        sought = _encoded(search, query) if picture else parse_query(query, language=asked.language)
+        table = score_table(search, sought, str(asked.hit))
+        if picture:
+            table = replace(table, translations=translated(table.words, language))
         files, where = _draw_hit(search, table, query, asked)
     plain = {"query": query, **table.to_dict(), **({} if where is None else {"places": where.to_dict()})}
     if not asked.as_json:
         click.echo(f"{readable(table.path)}\n")
     digits = table.digits
     rows = [
-        (row.word, f"{row.query:5.{digits}f}", f"{row.photo:5.{digits}f}", f"{row.product:.{2 * digits}f}")
+        (
+            table.translations.get(row.word, row.word),
+            f"{row.query:5.{digits}f}",
+            f"{row.photo:5.{digits}f}",
+            f"{row.product:.{2 * digits}f}",
+        )
         for row in table.rows
     ]
     rows.append(("score", "", "", f"{table.score:.{2 * digits}f}"))
@@ -249,6 +287,7 @@ def _draw_hit(
     """Write the cloud and the heat maps of a hit; return the files, and where the words are."""
     from lexlip.data.files import reading
     from lexlip.explain.heat_map import SHOWN
+    from lexlip.explain.weighted_words import WeightedWords
     from lexlip.explain.word_cloud import figure_of_hit
     from lexlip.explain.word_places import places
 
@@ -264,7 +303,8 @@ def _draw_hit(
         photo = None
     shared = [row.word for row in table.rows]
     title = f"{table.id}  {table.score:.3f}"
-    files = _cloud(asked, lambda: figure_of_hit(photo, title, table.words, query, shared))
+    words = WeightedWords(table.words, shared).shown(table.translations)
+    files = _cloud(asked, lambda: figure_of_hit(photo, title, words.weights, query, words.held))
     if asked.heat is None or photo is None:
         return files, None
     encoder: Any = search.stage.encoder

@@ -390,8 +390,9 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
     reranking = answer.ms.get("rerank")
     _show_notes(answer)
     if kind in WITH_WORDS:
-        heaviest = " ".join(f"{word}:{weight:.2f}" for word, weight in list(answer.terms.items())[:10])
-        more = f" … {len(answer.terms) - 10} more" if len(answer.terms) > 10 else ""
+        terms = answer.as_shown(answer.terms)
+        heaviest = " ".join(f"{word}:{weight:.2f}" for word, weight in list(terms.items())[:10])
+        more = f" … {len(terms) - 10} more" if len(terms) > 10 else ""
         click.echo(f"query words: {heaviest + more or 'none'}")
     if not answer.hits:
         click.echo(_why_nothing(answer, kind, filtered))
@@ -405,7 +406,9 @@ def show(answer: Answer, kind: str = "impact", filtered: bool = False) -> None:
         same = f"  (and {len(hit.duplicates)} like it)" if hit.duplicates else ""
         click.echo(f"{hit.rank:3d}  {hit.score:.3f}{again}  {readable(hit.path)}{same}")
         if hit.words:
-            click.echo(" " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(hit.words.items())[:6]))
+            click.echo(
+                " " * 12 + " ".join(f"{w}:{x:.3f}" for w, x in list(answer.as_shown(hit.words).items())[:6])
+            )
     reranked = f", rerank {reranking:.0f} ms" if reranking is not None else ""
     click.echo(
         f"encode {answer.ms['encode']:.0f} ms, search {answer.ms['search']:.1f} ms{reranked}", err=True
@@ -441,7 +444,8 @@ def _notes(answer: Answer) -> Iterator[str]:
         if near := answer.meant.get(word):
             yield f"did you mean {' or '.join(near)} by {word}?"
     for phrase, words in answer.negations.items():
-        left_out = " ".join(f"-{word}" for word in words)
+        own = dict.fromkeys(answer.translations[word] for word in words if word in answer.translations)
+        left_out = " ".join(f"-{word}" for word in own or words)
         yield f"'{phrase}' is read as {left_out}; in double quotes it is text"
     if answer.unread:
         yield f"too long for the model, which did not read the end: {answer.unread}"
@@ -454,7 +458,7 @@ def _lines(answer: Answer) -> Iterator[tuple[int, str]]:
     if 0 < answer.above_well < answer.above and scores == sorted(scores, reverse=True):
         yield answer.above_well, "from here on, photos fit in part"
     if beyond:
-        words = ", ".join(f"'{word}'" for word in answer.below())
+        words = ", ".join(f"'{word}'" for word in dict.fromkeys(map(answer.shown, answer.below())))
         none = answer.hits[0].rank == 1 and not answer.above
         who = "no photo seems to fit; these share" if none else "from here on, photos share"
         yield beyond[0], f"{who} only {words} and the like"

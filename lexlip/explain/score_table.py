@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix
 
 from anserini_bridge import UnknownId, read_header
 from lexlip.errors import DataError
+from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.photo_table import PhotoTable
@@ -38,6 +39,7 @@ class ScoreTable:
         score: the sum of the products, exactly what a search by content alone says.
         rows: the shared words, those that add most first.
         words: all words of the photo as they are stored, heaviest first.
+        translations: of these words, in the language of the sentence; see `Answer`.
         digits: decimals that show weights exactly; a product has twice as many.
     """
 
@@ -47,6 +49,7 @@ class ScoreTable:
     rows: list[ScoreRow]
     words: dict[str, float]
     digits: int
+    translations: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,7 +79,11 @@ def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str
             raise _no_words(stage.index, stage.metadata.encoder)
         if isinstance(query, str):
             query = parse_query(query)
-        encoded = stage.encode(stage.read(query)) if isinstance(query, Query) else query
+        shown_in = ""
+        if isinstance(query, Query):
+            asked = stage.read(query)
+            shown_in, query = stage.shown_in(asked), stage.encode(asked)
+        encoded = query
         id, words = _stored(stage, photos, photo)
         (found,) = photos.get([id])
         terms, (products,) = stage.terms(encoded), stage.matches(encoded, [id])
@@ -89,6 +96,7 @@ def score_table(search: PhotoSearch, query: str | Query | csr_matrix, photo: str
         rows=[ScoreRow(word, terms[word], words[word], product) for word, product in products.items()],
         words=words,
         digits=len(str(scale)) - 1,
+        translations=translated(words, shown_in),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from PIL import Image
 from scipy.sparse import csr_matrix
 
 from lexlip.errors import DataError
+from lexlip.models.word_table import merged
 from lexlip.queries.photo_encoder import PhotoEncoder
 from lexlip.sparse.word_chances import LikelyWords, as_shown
 from lexlip.words.vocabulary import Vocabulary, caption_words, is_held
@@ -38,6 +39,11 @@ class WeightedWords:
         weights = dict(list(self.weights.items())[:number])
         return WeightedWords(weights, [word for word in self.held if word in weights])
 
+    def shown(self, translations: Mapping[str, str]) -> WeightedWords:
+        """Return the words as they are shown; see `lexlip.models.word_table.merged`."""
+        held = dict.fromkeys(translations.get(word, word) for word in self.held)
+        return WeightedWords(merged(self.weights, translations), list(held))
+
 
 def words_of_picture(
     model: LexLIP | PhotoEncoder, picture: Image.Image, captions: str | Sequence[str] = ()
@@ -54,8 +60,7 @@ def words_of_captions(model: LexLIP | PhotoEncoder, captions: str | Sequence[str
 
 def words_of_query(queries: TextQueries, query: Query) -> WeightedWords:
     """Return the words of a query, as it is searched with; held are those that it contains."""
-    said = set(queries.vocabulary.columns(queries.tokenizer.words(query.plain).tolist()))
-    return _weighted(queries.encode_query(query), queries.vocabulary, said)
+    return _weighted(queries.encode_query(query), queries.vocabulary, set(queries.held(query)))
 
 
 def columns_of(vocabulary: Vocabulary, words: Iterable[str]) -> list[int]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.models.model_folder import model_folder
+from lexlip.queries.query_language import UNKNOWN, Query
 from lexlip.queries.text_queries import TextQueries
-from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import Typed
 
 if TYPE_CHECKING:
@@ -22,11 +22,12 @@ class InLanguage:
     All else is that of `model`, which `name` finds. ModelError, MissingPackage: see `TextQueries.others`.
     """
 
-    keywords = None  # are English
+    keywords = None  # the texts are encoded with them
 
     def __init__(self, model: Encoder, name: str) -> None:
         self._model = model
-        self._others = TextQueries(model_folder(name)).others
+        self._queries = TextQueries(model_folder(name))
+        _ = self._queries.others  # raises what is missing
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -36,7 +37,8 @@ class InLanguage:
     ) -> csr_matrix:
         """Return float32 vectors [T, V] of T texts."""
         texts = [texts] if isinstance(texts, str) else texts
-        return vstack([row_of(self._others.encode(text)) for text in texts], format="csr")
+        queries = [Query(text, text, language=UNKNOWN) for text in texts]
+        return vstack([self._queries.encode_query(query) for query in queries], format="csr")
 
 
 class NothingTyped:

@@ -7,8 +7,8 @@ config.json        kind "languages", name and identity; `models`, the identities
                    it may search; `lexicon`, the SHA-256 of their vocabulary.txt; the encoder's architecture
 model.safetensors  the weights of text_encoder.body (a BERT) and text_head (a LexiconHead), compressed
 tokenizer.json and tokenizer_config.json, as transformers writes them
-words.txt.gz       words of other languages, one per line: the word, a tab, and codes of languages; with "="
-                   before it if it is English, too
+words.txt.gz       words of other languages, one per line, sorted: the word, a tab, and codes of languages;
+                   with "=" before it if it is English, too
 checksums.txt      of these files
 
 The pip package lexlip-languages brings one, see `installed`.
@@ -20,6 +20,7 @@ import gzip
 import json
 import shutil
 import zlib
+from bisect import bisect_left
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from lexlip.errors import EXTRAS
+from lexlip.errors import EXTRAS, MissingPackage
 from lexlip.models.compression import BLOCKS, INT4, compress, int4_rows
 from lexlip.models.model_folder import (
     FORMAT,
@@ -118,6 +119,14 @@ def installed() -> Path | None:
     return Path(lexlip_languages.FOLDER)
 
 
+def check_installed() -> Path:
+    """Return what `installed` does; MissingPackage: it is not."""
+    folder = installed()
+    if folder is None:
+        raise MissingPackage(f"this needs lexlip-languages: {how_to_install()}", name=PACKAGE)
+    return folder
+
+
 class Elsewhere(NamedTuple):
     """Languages that have a word, by their codes; and whether it is English, too."""
 
@@ -130,19 +139,26 @@ def elsewhere(folder: Path, word: str) -> Elsewhere | None:
 
     ModelError: its words cannot be read.
     """
-    lines = _lines(folder)
-    for mark in ("", "="):
-        _, found, rest = lines.partition(f"\n{mark}{word.lower()}\t")
-        if found:
-            return Elsewhere(tuple(rest.partition("\n")[0].split()), english=bool(mark))
-    return None
+    lines, wanted = _lines(folder), word.lower()
+
+    def line_at(place: int) -> str:
+        return lines[lines.rfind("\n", 0, place) + 1 : lines.find("\n", place)]
+
+    def word_at(place: int) -> str:
+        return line_at(place).partition("\t")[0].removeprefix("=")
+
+    place = bisect_left(range(len(lines)), wanted, key=word_at)  # faster than to take 100,000 lines apart
+    if place == len(lines) or word_at(place) != wanted:
+        return None
+    line = line_at(place)
+    return Elsewhere(tuple(line.partition("\t")[2].split()), english=line.startswith("="))
 
 
 @cache
 def _lines(folder: Path) -> str:
-    """Return WORDS, a line break first; to look for a word is faster than to take 100,000 apart."""
+    """Return WORDS."""
     try:
-        return "\n" + gzip.decompress((folder / WORDS).read_bytes()).decode()
+        return gzip.decompress((folder / WORDS).read_bytes()).decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise damaged(folder, error) from error
 

@@ -2,7 +2,8 @@
 
 Which language a sentence is in matters little, as one encoder knows them all: only whether it is English.
 Negations in German, French and Spanish are read as those in English are (`lexlip.queries.query_language`).
-Their words, and those of marks, become words of the lexicon.
+Their words, and those of marks, become words of the lexicon, of the language's table if it has one
+(`lexlip.models.word_table`): of a single word, the table knows more than the encoder.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from pathlib import Path
 import numpy as np
 from safetensors import SafetensorError
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ModelError
-from lexlip.models.language_model import fits
+from lexlip.models.language_model import elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
+from lexlip.models.word_table import WordTable, likely_table, word_tables
 from lexlip.queries.onnx_text import network
-from lexlip.queries.query_language import Query, forms, is_thing, parse_query, read_negations_by
+from lexlip.queries.query_language import UNKNOWN, Query, forms, is_thing, parse_query, read_negations_by
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
-from lexlip.sparse.top_words import heaviest
+from lexlip.sparse.typed_words import Typed, as_query
 from lexlip.words.function_words import FUNCTION_WORDS, ROMANCE_AND_DUTCH
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import is_content_word
 
+NO_TABLE = WordTable("", {})
 _FUNCTION_WORDS = FUNCTION_WORDS | ROMANCE_AND_DUTCH
 _WORD = r"[^\W\d_]+"
 _ARTICLE = (
@@ -39,6 +43,7 @@ _NEGATION = re.compile(  # of German, French and Spanish
     rf"{_ARTICLE}(?P<words>{_WORD}(?:\s+(?:oder|noch|ou|ni|o)\s+{_ARTICLE}{_WORD})*)(?![\w'’-])",
     re.IGNORECASE,
 )
+_WORDS = re.compile(_WORD)
 _OR = re.compile(rf"\s+(?:oder|noch|ou|ni|o)\s+{_ARTICLE}", re.IGNORECASE)
 
 
@@ -70,57 +75,115 @@ class OtherLanguages:
             raise damaged(folder, error) from error
         check()
         self.words = words
-        self._columns = frozenset(words)
+        self._folder = folder
+        self._columns = {word: column for column, word in enumerate(words)}
         self.encode = lru_cache(maxsize=256)(self._checked)  # words of marks are asked for again
+        self._likely = lru_cache(maxsize=256)(likely_table)
 
     def _checked(self, text: str) -> Vector:
         vector = self._encode(text)
         vector.setflags(write=False)
         return vector
 
-    def vector(self, query: Query, most: int | None = None) -> Vector:
-        """Return the vector of a query's sentence, float32 [V], of which at most so many words stay."""
+    # ---- the table ----
+
+    def table(self, query: Query) -> WordTable:
+        """Return the table of a query's language, which it says, or its words tell; NO_TABLE of others."""
+        code = query.language.partition("-")[0]
+        if code == UNKNOWN:
+            code = self._likely(query.text or query.sentence)  # as it was written, with its negations
+        return word_tables().get(code, NO_TABLE)
+
+    def typed(self, query: Query) -> Typed:
+        """Return what a query's sentence holds of the lexicon, as the table knows it."""
+        read = self.table(query).read(query.sentence)
+        content = {word: english for word, english in read if word.lower() not in _FUNCTION_WORDS}
+        own = dict.fromkeys(one for english in content.values() for one in english)
+        columns = [self._columns[word] for word in own if word in self._columns]
+        return Typed(columns, len(content), len(content) in (1, len(read)))
+
+    def doubtful(self, query: Query) -> list[str]:
+        """Return words of a query's sentence that neither its table has, nor any language that is known."""
+        table = self.table(query)
+        return [
+            word
+            for word in words_in(query.sentence)
+            if word.isalpha()
+            and not (table.english(word) or word.lower() in _FUNCTION_WORDS or elsewhere(self._folder, word))
+        ]
+
+    # ---- queries ----
+
+    def vector(self, query: Query, keywords: Rows | None = None, most: int | None = None) -> Vector:
+        """Return the vector of a query's sentence, float32 [V]; see `lexlip.sparse.typed_words.as_query`."""
         if not query.sentence.strip():
             return np.zeros(len(self.words), np.float32)
-        return heaviest(self.encode(query.sentence), most)
+        return as_query(self.encode(query.sentence), self.typed(query), keywords, most)
 
-    def word(self, word: str) -> str | None:
-        """Return the word of the lexicon that says most of what a word of another language says."""
-        vector = self.encode(word)
-        return self.words[int(np.argmax(vector))] if vector.any() else None
+    def known_and_unknown(self, query: Query) -> tuple[list[str], list[str]]:
+        """Return the words of the lexicon that a sentence holds, and its content words if it holds none.
 
-    def known(self, text: str) -> list[str]:
-        """Return the heaviest words of a sentence, as many as it has content words."""
-        number = sum(map(is_content_word, words_in(text)))
-        vector = self.encode(text)
-        order = np.argsort(-vector, kind="stable")[:number]
-        return [self.words[column] for column in order.tolist() if vector[column] > 0]
+        With a table these are the ones that it has for the sentence's words, of each the heaviest: so the
+        honest end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the
+        heaviest, as many as there are content words, and none is unknown.
+        """
+        vector, table = self.encode(query.sentence), self.table(query)
+        if table is NO_TABLE:
+            number = sum(map(is_content_word, words_in(query.sentence)))
+            order = np.argsort(-vector, kind="stable")[:number]
+            return [self.words[column] for column in order.tolist() if vector[column] > 0], []
+        read = [
+            (word, own) for word, own in table.read(query.sentence) if word.lower() not in _FUNCTION_WORDS
+        ]
+        columns = ([self._columns[one] for one in own if one in self._columns] for _, own in read)
+        known = [self.words[max(own, key=lambda column: float(vector[column]))] for own in columns if own]
+        return list(dict.fromkeys(known)), [] if known else [word for word, _ in read]
 
     def read(self, query: Query) -> Query:
         """Return a query whose marks and negations hold words of the lexicon instead of its own."""
+        table = self.table(query)
         sentence = parse_query(query.text, negations=False).sentence if query.negations else query.sentence
-        sentence, negations = read_negations_by(_NEGATION, sentence, self._things, _FUNCTION_WORDS)
-        without = [form for word in query.with_negations({}).without for form in self._forms(word) or [word]]
+        sentence, negations = read_negations_by(
+            _NEGATION, sentence, lambda named: self._things(named, table), _FUNCTION_WORDS
+        )
+        as_it_is = self._columns.keys() & set(query.chosen)
+
+        def one(word: str) -> str:
+            return word if word in as_it_is else next(iter(self.english(word, table)), word)
+
+        def all_of(word: str) -> list[str]:
+            return [word] if word in as_it_is else self._forms(word, table) or [word]
+
+        without = [form for word in query.with_negations({}).without for form in all_of(word)]
+
         return replace(
             query,
-            sentence=sentence,
-            factors={self.word(word) or word: factor for word, factor in query.factors.items()},
-            added={self.word(word) or word: factor for word, factor in query.added.items()},
+            sentence=_WORDS.sub(lambda found: table.written(found[0]), sentence),
+            factors={one(word): factor for word, factor in query.factors.items()},
+            added={one(word): factor for word, factor in query.added.items()},
             without=tuple(dict.fromkeys(without)),
             negations={},
         ).with_negations(negations)
 
-    def _things(self, named: str) -> tuple[str, ...]:
+    def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
+        """Return words of the lexicon that say most of what a word says, the best first; [] if none does."""
+        vector = self.encode(word)
+        own = [english for english in table.english(word) if english in self._columns]
+        if own:
+            return sorted(own, key=lambda english: -float(vector[self._columns[english]]))
+        return [self.words[int(np.argmax(vector))]] if vector.any() else []
+
+    def _things(self, named: str, table: WordTable) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out."""
         things = []
         for word in _OR.split(named):
-            found = None if word.lower() in _FUNCTION_WORDS else self.word(word)
-            if found is None or not is_thing(found, {found: 1}):
+            found = [] if word.lower() in _FUNCTION_WORDS else self.english(word, table)
+            if not found or not all(is_thing(one, {one: 1}) for one in found):
                 return ()
-            things += self._forms(word)
+            things += self._forms(word, table)
         return tuple(things)
 
-    def _forms(self, word: str) -> list[str]:
-        """Return the word of the lexicon for a word, in both numbers as far as it has them."""
-        found = self.word(word)
-        return [] if found is None else [form for form in forms(found) if form in self._columns]
+    def _forms(self, word: str, table: WordTable) -> list[str]:
+        """Return the words of the lexicon for a word, in both numbers as far as it has them."""
+        found = [form for english in self.english(word, table) for form in forms(english)]
+        return [form for form in dict.fromkeys(found) if form in self._columns]

@@ -100,6 +100,7 @@ class Query:
         negations: the parts of the text that were read as leaving words out, with these words.
         narrowed: what photos must have: a field, and what was written behind it.
         language: of the sentence: ENGLISH, UNKNOWN, or another code; "": to be found out.
+        chosen: words of marks that are no part of the text, and so in no language if the vocabulary has them.
 
     Raises:
         QueryError: it holds half a character (a lone surrogate).
@@ -113,6 +114,7 @@ class Query:
     negations: dict[str, tuple[str, ...]] = field(default_factory=dict)
     narrowed: tuple[tuple[str, str], ...] = ()
     language: str = ""
+    chosen: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -177,6 +179,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
                 kept.append(mark[1])
     sentence = " ".join(kept) if marks or narrowed else plain
     sentence, read = read_negations(sentence) if negations else (sentence, {})
+    written = len(marks)
     for given in adjust:
         mark = _mark(given, "")
         if mark is None:
@@ -190,6 +193,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         without=tuple(dict.fromkeys(word for sign, word, _ in marks if sign == "-")),
         narrowed=narrowed,
         language=language,
+        chosen=tuple(word for _, word, _ in marks[written:]),
     )
     return query.with_negations(read)
 
@@ -313,15 +317,15 @@ def _ends(rest: str, function_words: Collection[str]) -> bool:
     return (not following_word or following_word in function_words) and not _BACK.match(rest)
 
 
-def nearest_words(word: str, counts: Mapping[str, int], number: int) -> list[str]:
+def nearest_words(word: str, counts: Mapping[str, int], number: int, letters: int = LETTERS) -> list[str]:
     """Return the known words, at most `number`, that are spelled most like one, in any case.
 
-    Of equals those are first that are in most photos, which `counts` says.
+    Of equals those are first that are in most photos, which `counts` says. `letters` are LETTERS, or more.
     """
     import numpy as np  # not needed to read a query
 
     word = word.lower()
-    most = max(1, len(word) // LETTERS)  # edits
+    most = max(1, len(word) // letters)  # edits
     known = [one for one in counts if abs(len(one) - len(word)) <= most]
     if len(word) < SHORTEST or not known:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from safetensors import SafetensorError
 
-from lexlip.errors import MissingPackage, ModelError
-from lexlip.models.language_model import PACKAGE, elsewhere, fits, how_to_install, installed
+from lexlip.errors import ModelError
+from lexlip.models.language_model import check_installed, elsewhere, fits, how_to_install, installed
 from lexlip.models.model_folder import (
     begin_check,
     check_kind,
@@ -22,6 +23,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
+from lexlip.models.word_table import FUNCTION_WORDS, word_tables
 from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -57,6 +59,7 @@ class TextQueries:
             self.identity: str = description["identity"]
             self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             words = read_words(folder / "vocabulary.txt")
+            self._lexicon = frozenset(words)
             self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
             self.typed = TypedWords(self.vocabulary, self.tokenizer.core, self.tokenizer.unknown)
             self.keywords = load_keywords(folder, len(words))
@@ -101,29 +104,40 @@ class TextQueries:
 
                 if not self._knows_languages:
                     raise ModelError("other languages need the network: leave out --query-encoder words")
-                folder = installed()
-                if folder is None:
-                    raise MissingPackage(f"this needs lexlip-languages: {how_to_install()}", name=PACKAGE)
                 words = self.vocabulary.words
-                self._others = OtherLanguages(folder, self.folder, self.identity, words)
+                self._others = OtherLanguages(check_installed(), self.folder, self.identity, words)
             return self._others
 
     def language_of(self, query: Query) -> str:
         """Return the language of a query, as in `Query.language`; English, where others cannot be encoded.
 
-        A sentence is not English if it looks so (`looks_foreign`), or if the model knows none of its content
-        words, and half of them are words of other languages alone.
+        A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
+        words, and half of them are words of other languages alone; or if all words are of one language that
+        has a table, and one is no English word: "chat noir", "le chat".
         """
-        text = " ".join([query.sentence, *query.added, *query.without])
-        unknown = self.typed.missing(text)
-        if self._folder_of_others is None or not unknown:
+        written = [word for word in (*query.added, *query.without) if word not in query.chosen]
+        folder, text = self._folder_of_others, " ".join([query.sentence, *written])
+        words = words_in(text.lower())
+        content = [word for word in words if is_content_word(word)]
+        if folder is None or not content:
             return ENGLISH
-        if looks_foreign(text, unknown):
+        unknown = self.typed.missing(text)
+        if unknown and looks_foreign(text, unknown):
             return UNKNOWN
-        found = [elsewhere(self._folder_of_others, word) for word in unknown]
-        foreign = [one for one in found if one is not None and not one.english]
-        content = sum(map(is_content_word, words_in(text)))
-        return UNKNOWN if len(unknown) == content and 2 * len(foreign) >= content else ENGLISH
+        strange = [word for word in content if word not in self._lexicon]
+        foreign = [word for word in strange if _is_foreign_word(folder, word)]
+        if len(strange) == len(content) and 2 * len(foreign) >= len(content):
+            return UNKNOWN
+        if strange and not foreign:
+            return ENGLISH
+        english = FUNCTION_WORDS[ENGLISH]
+        of_one = any(
+            all(_is_of(folder, code, word) for word in words)
+            and (foreign or not (functions - english - self._lexicon).isdisjoint(words))
+            for code, functions in FUNCTION_WORDS.items()
+            if code in word_tables()
+        )
+        return UNKNOWN if of_one else ENGLISH
 
     def other_languages(self, query: Query) -> tuple[str, ...]:
         """Return languages that have an English query, if it is a single word, with another meaning."""
@@ -132,6 +146,14 @@ class TextQueries:
             return ()
         found = elsewhere(self._folder_of_others, words[0])
         return found.languages if found is not None and found.english else ()
+
+    def shown_in(self, query: Query) -> str:
+        """Return the language in which the words of an answer are shown; "": English."""
+        return self.others.table(query).language if _is_foreign(query) else ""
+
+    def doubtful(self, query: Query) -> list[str]:
+        """Return words of a sentence in another language that may be mistyped."""
+        return self.others.doubtful(query) if _is_foreign(query) else []
 
     def lacks_languages(self) -> str:
         """Return the command that makes other languages known; "" if they are, or if it would not help."""
@@ -154,7 +176,7 @@ class TextQueries:
         At most so many words of its sentence stay; None keeps all.
         """
         if _is_foreign(query):
-            vector = self.others.vector(query, most)
+            vector = self.others.vector(query, self.keywords, most)
             return self.adjust(vector, query) if query.marked else vector
         vector = np.zeros(len(self.vocabulary), np.float32)
         if query.sentence.strip() or not (query.marked or query.narrowed):
@@ -205,11 +227,18 @@ class TextQueries:
     def known_and_unknown(self, query: Query) -> tuple[list[str], list[str]]:
         """Return the words that a query holds, those of the vocabulary and the content words that it lacks.
 
-        In another language it holds its heaviest words, as many as it has content words, and lacks none.
+        Of other languages see `OtherLanguages.known_and_unknown`.
         """
         if _is_foreign(query):
-            return [*self.others.known(query.sentence), *query.added], []
+            known, unknown = self.others.known_and_unknown(query)
+            return [*known, *query.added], unknown
         return self.known(query.plain), self.unknown(query.plain)
+
+    def held(self, query: Query) -> Sequence[int]:
+        """Return the columns of words that a query contains, in its language."""
+        if _is_foreign(query):
+            return self.others.typed(query).columns
+        return self.vocabulary.columns(self.tokenizer.words(query.plain).tolist())
 
     def unknown(self, query: str | Query) -> list[str]:
         """Return the content words of a sentence, and the words of marks, that the vocabulary lacks."""
@@ -224,6 +253,21 @@ class TextQueries:
         if isinstance(query, Query) and _is_foreign(query):
             return self.others.tokenizer.unread(query.sentence)
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
+
+
+def _is_foreign_word(folder: Path, word: str) -> bool:
+    """Return whether a word that the lexicon lacks is one of other languages alone."""
+    found = elsewhere(folder, word)
+    return (
+        any(table.english(word) for table in word_tables().values()) if found is None else not found.english
+    )
+
+
+def _is_of(folder: Path, code: str, word: str) -> bool:
+    """Return whether a language that has a table has a word."""
+    found, table = elsewhere(folder, word), word_tables()[code]
+    listed = found is not None and code in found.languages
+    return listed or word in FUNCTION_WORDS[code] or bool(table.english(word))
 
 
 def _is_foreign(query: Query) -> bool:

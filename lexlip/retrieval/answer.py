@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from lexlip.errors import DataError
+from lexlip.models.word_table import merged
 from lexlip.words.plain_text import folded
 
 NOT_ENGLISH = "this does not look like English, which the model knows: say it in English"
@@ -79,6 +81,8 @@ class Answer:
         foreign: whether the sentence does not look like English, and the model lacks its words.
         language: of the sentence: "en", "und" if it is another one, or as it was given; "": nobody looked.
         other_languages: in which the sentence, a single English word, means something else.
+        shown_in: the language in which words are shown, "de"; "": English.
+        translations: what words of this answer are in this language; those that it lacks stay English.
         install: what would make other languages known, if the sentence is foreign; "" if nothing would.
         unmet: why no photo meets the filters; "" if one does, or there are none.
     """
@@ -101,6 +105,16 @@ class Answer:
     language: str = ""
     other_languages: list[str] = field(default_factory=list)
     install: str = ""
+    shown_in: str = ""
+    translations: dict[str, str] = field(default_factory=dict)
+
+    def shown(self, word: str) -> str:
+        """Return a word as it is shown."""
+        return self.translations.get(word, word)
+
+    def as_shown(self, weights: Mapping[str, float]) -> dict[str, float]:
+        """Return weights by the words that are shown; see `lexlip.models.word_table.merged`."""
+        return merged(weights, self.translations)
 
     @property
     def not_english(self) -> str:

@@ -141,12 +141,23 @@ class FirstStage(ABC):
         """Return languages in which an English query, if it is a single word, means something else."""
         return ()
 
+    def shown_in(self, query: Query) -> str:
+        """Return the language in which the words of a query's answer are shown; "": English."""
+        return ""
+
+    def doubtful(self, query: Query) -> Sequence[str]:
+        """Return words of a query in another language that may be mistyped."""
+        return ()
+
     def lacks_languages(self) -> str:
         """Return what to install for sentences that are not English; "" if nothing would help."""
         return ""
 
-    def near(self, word: str, number: int) -> list[str]:
-        """Return words that photos have and that are spelled most like one that the index cannot know."""
+    def near(self, word: str, number: int, language: str = "") -> list[str]:
+        """Return words that photos have and that are spelled most like one that the index cannot know.
+
+        They are in a language, as `shown_in` returns it.
+        """
         return []
 
     def unread(self, query: str | Query) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from anserini_bridge import UnknownId
 from lexlip.data.nearness import distance
 from lexlip.errors import DataError
+from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
@@ -72,7 +73,7 @@ class Asked:
         phrases: what of the sentence is looked for in the words that people gave photos.
         narrowed: what they must have been given.
         near: the place near which they must have been taken.
-        other_languages, install: see `Answer`.
+        other_languages, install, shown_in: see `Answer`.
         itself: the photo that is asked about, which is left out of the hits.
         ms: milliseconds that encoding it took.
     """
@@ -90,6 +91,7 @@ class Asked:
     near: str | None = None
     other_languages: tuple[str, ...] = ()
     install: str = ""
+    shown_in: str = ""
     itself: str | None = None
     ms: float = 0.0
 
@@ -397,6 +399,8 @@ def page_of(
         hits = rerank(asked.query.plain if asked.query else "", hits)[first:end]
         times["rerank"] = 1000 * (time.perf_counter() - started)
     wanted, ids, filters = how.get("suggest", 0), [photo.id for photo in page], how.get("filters")
+    suggestions = state.stage.suggestions(asked.encoded, ids, wanted, asked.without) if wanted else []
+    shown = {*terms, *asked.without, *suggestions, *(word for hit in hits for word in hit.words)}
     return Answer(
         query=asked.text,
         terms=terms,
@@ -408,13 +412,15 @@ def page_of(
         cursor=str(replace(cursor, first=end)) if len(found) > end else None,
         cut=ends.cut,
         well=ends.well,
-        suggestions=state.stage.suggestions(asked.encoded, ids, wanted, asked.without) if wanted else [],
+        suggestions=suggestions,
         negations=dict(asked.query.negations) if asked.query else {},
         meant=dict(asked.meant),
         foreign=asked.foreign,
         language=asked.query.language if asked.query else "",
         other_languages=list(asked.other_languages),
         install=asked.install,
+        shown_in=asked.shown_in,
+        translations=translated(sorted(shown), asked.shown_in),
         unmet="" if found else _without_names(state, asked) or why_unmet(state.photos, filters),
     )
 

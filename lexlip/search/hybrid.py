@@ -103,11 +103,17 @@ class HybridStage(FirstStage):
     def other_languages(self, query: Query) -> Sequence[str]:
         return self.first.other_languages(query)
 
+    def shown_in(self, query: Query) -> str:
+        return self.first.shown_in(query)
+
+    def doubtful(self, query: Query) -> Sequence[str]:
+        return self.first.doubtful(query)
+
     def lacks_languages(self) -> str:
         return self.first.lacks_languages()
 
-    def near(self, word: str, number: int) -> list[str]:
-        return self.first.near(word, number)
+    def near(self, word: str, number: int, language: str = "") -> list[str]:
+        return self.first.near(word, number, language)
 
     def unread(self, query: str | Query) -> str:
         return self.first.unread(query)

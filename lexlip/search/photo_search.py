@@ -421,10 +421,13 @@ class PhotoSearch:
         started = time.perf_counter()
         encoded = state.stage.encode(asked)
         ms = 1000 * (time.perf_counter() - started)
-        unknown = state.stage.unknown(asked)
+        unknown, shown_in = state.stage.unknown(asked), state.stage.shown_in(asked)
         foreign = looks_foreign(asked.sentence, unknown)
-        near = {} if foreign else {word: state.stage.near(word, MEANT) for word in unknown}
+        near = {} if foreign else {word: state.stage.near(word, MEANT, shown_in) for word in unknown}
         meant = {word: words for word, words in near.items() if words}
+        for word in state.stage.doubtful(asked) if shown_in else ():
+            if words := state.stage.near(word, MEANT, shown_in):
+                unknown, meant = [*unknown, word], {**meant, word: words}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
         named = respelled(state.photos, named, {folded(word) for word in unknown})
         narrowed = tuple(
@@ -435,7 +438,7 @@ class PhotoSearch:
         of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
         languages = tuple(state.stage.other_languages(asked))
         install = state.stage.lacks_languages() if foreign else ""
-        return Asked(asked.text, repr(asked), encoded, *of_sentence, languages, install, ms=ms)
+        return Asked(asked.text, repr(asked), encoded, *of_sentence, languages, install, shown_in, ms=ms)
 
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:

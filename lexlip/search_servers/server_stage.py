@@ -18,7 +18,7 @@ from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_
 from anserini_bridge.sparse_rows import Rows
 from lexlip.queries.query_language import nearest_words
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, suggest
+from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, near_in, suggest
 from lexlip.search_servers.photo_documents import About
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import Condition, Holds, Scored, all_of, any_of, with_ids
@@ -163,7 +163,9 @@ class ServerStage(ImpactStage):
     def tables(self) -> list[PhotoTable]:
         return [ServerPhotos(self.server, self._folders)]
 
-    def near(self, word: str, number: int) -> list[str]:
+    def near(self, word: str, number: int, language: str = "") -> list[str]:
+        if language:  # the server is not asked whether photos hold them
+            return near_in(language, word, dict.fromkeys(self.searcher.vocabulary, 1), number)
         known = nearest_words(word, dict.fromkeys(self.searcher.vocabulary, 1), _NEAR)
         numbers = {one: number for number, one in enumerate(self.searcher.vocabulary)}
         counts = self.server.counts([Holds(numbers[one]) for one in known])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qs
 
 from fastapi.exceptions import RequestValidationError
@@ -73,6 +73,10 @@ class ByDate(Paged):
     sort: Literal["newest", "oldest"] = Field("newest", description="Which come first.")
 
 
+LanguageCode = Annotated[str, Field(pattern=f"^({LANGUAGE})?$")]
+"""As in BCP 47; "": to be found out."""
+
+
 class Page(Paged):
     """Which hits are wanted, and how many."""
 
@@ -83,10 +87,8 @@ class Page(Paged):
         description="Look at what photos show alone, not at the names, folders, captions and keywords that"
         " people gave them.",
     )
-    language: str = Field(
-        "",
-        pattern=f"^({LANGUAGE})?$",
-        description="Language of the sentence, such as de. Others than English need lexlip[languages].",
+    language: LanguageCode = Field(
+        "", description="Language of the sentence, such as de. Others than English need lexlip[languages]."
     )
     sort: Literal["match", "date", "place"] = Field(
         "match", description="Hits above the cut, by date newest first, or by place nearest first."
@@ -199,6 +201,10 @@ class AnswerBody(BaseModel):
         description="Languages in which the sentence, a single English word, means something else."
     )
     install: str = Field(description='What would make a foreign sentence understood; "" if nothing would.')
+    shown_in: str = Field(description='Language in which to show words, such as de; "": English.')
+    translations: dict[str, str] = Field(
+        description="What words of this answer are in it; those that it lacks stay English."
+    )
     unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
     above: int = Field(description="The number of hits above the cut.")
     below: list[str] = Field(description="The words that the hits below the cut share with the query.")
@@ -251,6 +257,7 @@ class ExplainBody(BaseModel):
 
     score: float
     rows: list[ExplainRow]
+    translations: dict[str, str] = Field(description="Of the photo's words, as of an answer's.")
 
 
 class ListedBody(BaseModel):
@@ -316,10 +323,16 @@ class WordBody(BaseModel):
     photos: int
 
 
+class KnownWordBody(WordBody):
+    """The same, as it is shown in a language."""
+
+    shown: str
+
+
 class WordsBody(BaseModel):
     """Words."""
 
-    words: list[WordBody]
+    words: list[KnownWordBody]
 
 
 class TellingBody(WordBody):

@@ -16,6 +16,7 @@ from lexlip.server.bodies import (
     ExplainBody,
     FacetsBody,
     HealthBody,
+    LanguageCode,
     ListingBody,
     MapBody,
     MapPart,
@@ -124,8 +125,9 @@ def search_calls(served: ServedIndex) -> APIRouter:
         key: Annotated[str, Path()],
         q: Annotated[str, Query(min_length=1, examples=["a dog in the snow"])],
         adjust: Annotated[list[str], Query()] = [],  # noqa: B006 (FastAPI copies it)
+        language: LanguageCode = "",
     ) -> Response:
-        return await served.reply(served.explain, key, q, adjust)
+        return await served.reply(served.explain, key, q, adjust, language)
 
     @calls.get(
         "/words",
@@ -136,8 +138,9 @@ def search_calls(served: ServedIndex) -> APIRouter:
         prefix: Annotated[str, Query(max_length=100)] = "",
         near: Annotated[str, Query(max_length=100)] = "",
         limit: Annotated[int, Query(ge=1, le=1000)] = 20,
+        language: LanguageCode = "",
     ) -> Response:
-        return await served.reply(served.words, prefix, near, limit)
+        return await served.reply(served.words, prefix, near, limit, language)
 
     @calls.get(
         "/telling",

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
+from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import key_of
 from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import DEPTH
 from lexlip.search.stages.impact import ImpactStage
+from lexlip.words.plain_text import folded
 
 COMMON = 0.05  # share of the photos that a telling word is in, at most
 FEWEST = 2  # photos that it is in
@@ -34,12 +36,15 @@ class KnownWords:
         self._lock = threading.Lock()
         self._kept: dict[Any, tuple[str, Any]] = {}
 
-    def find(self, prefix: str, near: str, limit: int) -> list[dict[str, Any]]:
+    def find(self, prefix: str, near: str, limit: int, language: str = "") -> list[dict[str, Any]]:
         """Return words that begin so, with the number of photos that hold them, the most frequent first.
 
-        With `near`, those that are spelled most like it come first.
+        With `near`, those that are spelled most like it come first. In a language that has a table they are
+        sought as they are shown in it.
         """
         counts = self._counts()
+        if own := translated(counts, language.lower().partition("-")[0]):
+            return _find_shown(prefix, near, limit, counts, own)
         if near:
             begun = {word: count for word, count in counts.items() if word.startswith(prefix.lower())}
             found = nearest_words(near, begun, limit)
@@ -48,7 +53,7 @@ class KnownWords:
             begin = bisect_left(words, prefix.lower())
             end = bisect_left(words, prefix.lower() + "\U0010ffff")
             found = sorted(words[begin:end], key=lambda word: (-counts[word], word))[:limit]
-        return [{"word": word, "photos": counts[word]} for word in found]
+        return [{"word": word, "photos": counts[word], "shown": word} for word in found]
 
     def telling(self, limit: int) -> list[dict[str, Any]]:
         """Return words that tell what a collection is of, each with its best photo, and how many fit it well.
@@ -111,6 +116,19 @@ class KnownWords:
                 with self._lock:
                     self._kept[name] = state, made
         return made
+
+
+def _find_shown(
+    prefix: str, near: str, limit: int, counts: Mapping[str, int], own: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Do what `KnownWords.find` does for words that are shown as `own` says, without regard to accents."""
+    words: dict[str, str] = {}  # of several that are shown alike, the most frequent one
+    for word in sorted(counts, key=lambda word: (-counts[word], word)):
+        words.setdefault(folded(own.get(word, word)), word)
+    begun = {shown: counts[word] for shown, word in words.items() if shown.startswith(folded(prefix))}
+    found = nearest_words(folded(near), begun, limit) if near else list(begun)[:limit]
+    shown = [(words[one], own.get(words[one], words[one])) for one in found]
+    return [{"word": word, "photos": counts[word], "shown": name} for word, name in shown]
 
 
 def _fitting(stage: ImpactStage, word: str, holding: int) -> int:

@@ -237,18 +237,17 @@ class ServedIndex:
     def _shown(self, found: Answer | Listing) -> dict[str, Any]:
         return found.to_dict()
 
-    def explain(self, key: str, text: str, adjust: Sequence[str]) -> dict[str, Any]:
+    def explain(self, key: str, text: str, adjust: Sequence[str], language: str = "") -> dict[str, Any]:
         """Return the arithmetic of a photo's score."""
         from lexlip.explain.score_table import score_table
 
-        table = score_table(
-            self.search, self._query(text, adjust), self.search.photo(id_named(key)).id
-        ).to_dict()
-        return {"score": table["score"], "rows": table["rows"]}
+        query, id = self._query(text, adjust, language), self.search.photo(id_named(key)).id
+        table = score_table(self.search, query, id).to_dict()
+        return {name: table[name] for name in ("score", "rows", "translations")}
 
-    def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
+    def words(self, prefix: str, near: str, limit: int, language: str = "") -> dict[str, Any]:
         """Return words of the vocabulary."""
-        return {"words": self.known.find(prefix, near, limit)}
+        return {"words": self.known.find(prefix, near, limit, language)}
 
     def telling(self, limit: int) -> dict[str, Any]:
         """Return words of the collection with a photo each."""

@@ -92,14 +92,21 @@ def likely_language(text: str) -> str:
     return max(BY_LANGUAGE, key=lambda language: sum(word in BY_LANGUAGE[language] for word in words))
 
 
-ROMANCE_AND_DUTCH = frozenset(
-    """
-a ad ai al alla alle allo as ao com con da dal dalla de degli dei del dell della delle dello di do
-dos das e een el em en es est gli het i il in la las le lo los na nas não nell nel nella no num numa o op os
-para per por que sobre su sul sull sulla sus tra um uma un una uno unos van y è
-""".split()
-)
-"""Of Spanish, Italian, Portuguese and Dutch: only to tell that a sentence is not English."""
+_MORE = {
+    "es": """
+a al con de del e el en es est la las le lo los no o para por que sobre su sus un una uno unos y
+""",
+    "it": """
+a ad ai al alla alle allo con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
+nel nell nella per su sul sull sulla tra un una uno è
+""",
+    "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que um uma",
+    "nl": "de een en het in op van",
+}
+MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _MORE.items()}
+"""Of Spanish, Italian, Portuguese and Dutch, by code: only to tell the language of a query."""
+
+ROMANCE_AND_DUTCH = frozenset().union(*MORE_BY_LANGUAGE.values())
 
 
 def looks_foreign(text: str, unknown: Collection[str]) -> bool:

@@ -27,7 +27,17 @@ def explain(lexlip: Run, *arguments: object) -> dict[str, Any]:
 def test_a_picture_s_words_and_where_they_are(lexlip: Run, photos: Path, model_folder: Path) -> None:
     answer = explain(lexlip, "photos/1.jpg", "--caption", CAPTIONS[1], "--caption", CAPTIONS[0], "--topk", 5)
     assert list(answer) == [
-        *("picture", "model", "words", "held", "captions", "caption_words", "places", "files"),
+        *(
+            "picture",
+            "model",
+            "words",
+            "held",
+            "captions",
+            "caption_words",
+            "places",
+            "translations",
+            "files",
+        ),
     ]
     photo = as_json(lexlip, "words", "photos", "--topk", 5)["photos"][1]
     assert answer["words"] == pytest.approx(photo["words"], abs=1e-6)
@@ -113,7 +123,17 @@ def test_a_sentence_needs_no_torch(lexlip: Run, run_python: Callable[..., Any], 
 def test_a_hit_s_score_is_that_of_the_search(indexed: Run) -> None:
     hit = as_json(indexed, "search", SENTENCE)["hits"][0]
     answer = explain(indexed, SENTENCE, "--hit", hit["id"])
-    assert list(answer) == ["query", "id", "path", "score", "rows", "words", "digits", "files"]
+    assert list(answer) == [
+        "query",
+        "id",
+        "path",
+        "score",
+        "rows",
+        "words",
+        "digits",
+        "translations",
+        "files",
+    ]
     assert (answer["id"], answer["path"], answer["score"]) == (hit["id"], hit["path"], hit["score"])
     assert {row["word"]: row["product"] for row in answer["rows"]} == hit["words"]
     assert explain(indexed, SENTENCE, "--hit", hit["path"]) == answer

@@ -44,6 +44,8 @@ def test_json(indexed: Run, library: Path) -> None:
             "language",
             "other_languages",
             "install",
+            "shown_in",
+            "translations",
             "above_well",
             "above",
             "below",

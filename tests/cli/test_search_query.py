@@ -9,6 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 from lexlip.models.language_model import how_to_install
+from lexlip.models.word_table import TABLE, read_tables
 from tests.cli.conftest import ALL, Run, as_json, error, search
 from tests.queries.tiny_languages import install, write
 
@@ -172,6 +173,51 @@ def test_a_sentence_in_another_language(several: Run) -> None:
     page = search(several, "ein Hund", "-k", "1")
     again = search(several, "ein Hund", "-k", "1", "--cursor", page["cursor"])
     assert [hit["rank"] for hit in again["hits"]] == [2]
+
+
+@pytest.fixture
+def with_table(several: Run, tmp_path: Path) -> Run:
+    (tmp_path / TABLE).write_text("en\tde\ndog\tHund\nsnow\tSchnee\ncat\tKatze\n", encoding="utf-8")
+    read_tables.cache_clear()
+    return several
+
+
+def test_words_are_shown_in_the_language_of_the_sentence(with_table: Run) -> None:
+    answer = search(with_table, "ein Hund im Schnee ohne Katze")
+    assert (answer["shown_in"], set(answer["terms"])) == ("de", {"dog", "snow"})
+    assert answer["translations"].items() >= {"dog": "Hund", "snow": "Schnee", "cat": "Katze"}.items()
+    shown = with_table("search", "ein Hund im Schnee ohne Katze")
+    assert "Hund:" in shown.stdout
+    assert "dog" not in shown.stdout
+    assert "note: 'ohne Katze' is read as -Katze; in double quotes it is text" in shown.stderr.splitlines()
+    mistyped = with_table("search", "ein Hund im Schnee mit Huind").stderr.splitlines()
+    assert "note: did you mean Hund by Huind?" in mistyped
+    english = search(with_table, "dog snow")
+    assert (english["shown_in"], english["translations"]) == ("", {})
+
+
+def test_explained_in_another_language(with_table: Run, model_folder: Path) -> None:
+    model = "--model", str(model_folder)
+    told = as_json(with_table, "explain", "Hund im Schnee", *model)
+    assert (set(told["words"]), set(told["held"]), told["language"]) == (
+        {"dog", "snow"},
+        {"dog", "snow"},
+        "und",
+    )
+    assert told["translations"] == {"dog": "Hund", "snow": "Schnee"}
+    rows = with_table("explain", "Hund im Schnee", *model).stdout.splitlines()[1:]
+    assert {row.split()[0] for row in rows} == {"Hund*", "Schnee*"}
+    boat = as_json(with_table, "explain", "boot", "--language", "de", *model)
+    assert (list(boat["words"]), boat["language"]) == (["boat"], "de")
+    first = search(with_table, "Hund")["hits"][0]
+    table = as_json(with_table, "explain", "Hund", "--hit", first["id"], "--index", ".lexlip")
+    assert table["score"] == pytest.approx(search(with_table, "Hund", "--content-only")["hits"][0]["score"])
+    assert table["translations"]["dog"] == "Hund"
+    picture = as_json(with_table, "explain", "photos/0.jpg", "--language", "de", *model)
+    own = {"dog": "Hund", "snow": "Schnee", "cat": "Katze"}
+    assert picture["translations"] == {word: own[word] for word in picture["words"] if word in own}
+    says = "words are shown in en, de, and not in 'cs'"
+    assert error(with_table("explain", "photos/0.jpg", "--language", "cs", *model, code=2)) == says
 
 
 def test_a_word_of_two_languages(several: Run) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -6,10 +7,12 @@ import torch
 
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import model_folder, read_description, read_words
+from lexlip.models.word_table import TABLE, read_tables
 from lexlip.queries.other_languages import OtherLanguages
 from lexlip.queries.query_language import Query, parse_query
+from lexlip.sparse.typed_words import Typed
 from tests.queries.saved_models import cosines, saved
-from tests.queries.tiny_languages import TRANSLATIONS, tokenizer, write
+from tests.queries.tiny_languages import TRANSLATIONS, install, tokenizer, write
 
 SENTENCES = ["ein Hund im Schnee", "une chien dans la neige", "雪の中の犬", "كلب", "hund", "xyz", "", "?!"]
 
@@ -46,14 +49,13 @@ def test_vectors_are_those_of_torch(tmp_path: Path, model: Path) -> None:
 def test_each_word_of_a_sentence_gives_its_english_word(folder: Path, model: Path) -> None:
     others = opened(folder, model)
     for foreign, english in TRANSLATIONS.items():
-        assert others.word(foreign) == english
+        assert others.english(foreign) == [english]
     vector = others.vector(Query("", "ein Hund im Schnee"))
     assert {others.words[column] for column in np.flatnonzero(vector)} == {"dog", "snow"}
-    assert set(others.known("ein Hund im Schnee")) == {"dog", "snow"}
-    assert (np.count_nonzero(others.vector(Query("", "Hund Katze Schnee"), 2)), others.word("xyz")) == (
-        2,
-        None,
-    )
+    known, unknown = others.known_and_unknown(Query("", "ein Hund im Schnee"))
+    assert (set(known), unknown) == ({"dog", "snow"}, [])
+    assert np.count_nonzero(others.vector(Query("", "Hund Katze Schnee"), most=2)) == 2
+    assert others.english("xyz") == []
     assert not others.vector(Query("-Hund", "")).any()
 
 
@@ -122,5 +124,47 @@ NAMES = {  # of CLDR, which it has learned
 def test_the_package_knows_the_words_of_mini() -> None:
     others = opened(PACKAGE, model_folder("mini"))
     for english, names in NAMES.items():
-        assert {others.word(name) for name in names} <= {english, f"{english}s"}
-    assert {"dog", "snow"} <= set(others.known("dos perros en la nieve"))
+        assert {others.english(name)[0] for name in names} <= {english, f"{english}s"}
+    assert {"dog", "snow"} <= set(others.known_and_unknown(Query("", "dos perros en la nieve"))[0])
+
+
+@pytest.fixture
+def with_table(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> OtherLanguages:
+    """A table beside the folder: Mütze, which the encoder does not know, is a cat."""
+    folder.with_name(TABLE).write_text("en\tde\ncat\tMütze\ndog\tHund\nsnow\tSchnee\n", encoding="utf-8")
+    read_tables.cache_clear()
+    install(monkeypatch, folder)
+    return opened(folder, model)
+
+
+def test_a_table_knows_more_than_the_encoder(with_table: OtherLanguages) -> None:
+    columns = with_table.words.index
+    query = Query("", "ein Hund mit Muetze", language="de")
+    assert with_table.typed(query) == Typed([columns("dog"), columns("cat")], 2, False)
+    assert with_table.vector(query)[columns("cat")] > 0
+    assert not with_table.vector(replace(query, language="cs"))[columns("cat")]
+    for text, read in {
+        "Schnee ohne Mütze": ("Schnee", ("cat",)),
+        "Schnee -Muetze": ("Schnee", ("cat",)),
+        "Muetze Schnee": ("Mütze Schnee", ()),
+    }.items():
+        asked = with_table.read(parse_query(text, language="und"))
+        assert (asked.sentence.strip(), asked.without) == read
+
+
+def test_what_a_table_knows_of_a_sentence(with_table: OtherLanguages) -> None:
+    for text, expected in {
+        "ein Hund mit Muetze": (["dog", "cat"], []),
+        "ein Hund mit Quark": (["dog"], []),
+        "Quark mit Senf": ([], ["Quark", "Senf"]),
+    }.items():
+        assert with_table.known_and_unknown(Query("", text, language="de")) == expected
+
+
+def test_chosen_words_are_of_the_lexicon(with_table: OtherLanguages) -> None:
+    asked = with_table.read(parse_query("Schnee", ["-cat", "+dog", "hund^2"], language="de"))
+    assert (asked.without, asked.added, asked.factors) == (("cat",), {"dog": 1.0}, {"dog": 2.0})
+
+
+def test_words_that_may_be_mistyped(with_table: OtherLanguages) -> None:
+    assert with_table.doubtful(Query("", "ein Hund im Schnne 12 Perro", language="de")) == ["Schnne"]

@@ -283,6 +283,34 @@ def test_a_foreign_sentence_is_encoded_by_the_other_encoder(several: TextQueries
     assert several.unread(long) == "ein Hund " * 10 + "ein Hund"  # of 40 tokens two are special
 
 
+PACKAGE = Path(__file__).parents[2] / "languages/lexlip_languages/model"
+
+
+@pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
+def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, PACKAGE)
+    queries = TextQueries("mini")
+    for text, shown in {
+        **{"chat noir": "fr", "le chat": "fr", "der Hut": "de", "rotes Auto": "de", "gato negro": "es"},
+        **{"Vögel": "de", "Fußballspieler": "de", "Madchen": "de", "velo rouge": "fr", "puesta de sol": "es"},
+        **{"une pizza sur la table": "fr", "kein Elefant": "de"},
+        **{
+            "chat": "",
+            "Mann": "",
+            "punk rock": "",
+            "jazz festival": "",
+            "table": "",
+            "film": "",
+            "the chat": "",
+        },
+    }.items():
+        query = queries.read(parse_query(text))
+        assert (text, query.language, queries.shown_in(query)) == (text, "und" if shown else "en", shown)
+    cap = queries.read(parse_query("Muetze"))
+    assert {queries.vocabulary.words[column] for column in queries.held(cap)} == {"cap"}
+    assert queries.vocabulary.words[int(np.argmax(queries.vector(cap, 24)))] in ("cap", "hat")
+
+
 def test_a_word_of_two_languages(several: TextQueries) -> None:
     assert several.other_languages(several.read(parse_query("Boot"))) == ("de", "nl")
     for text in ("dog", "a boot", "Hund", "boot dog"):

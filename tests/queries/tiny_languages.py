@@ -29,7 +29,7 @@ TRANSLATIONS = {
     **{"犬": "dog", "猫": "cat", "كلب": "dog"},
 }
 OTHERS = "ein eine im mit ohne der und oder un une dans la sans pas de o ni en sin con 雪 の 中"
-WORDS = "hund\tde\nschnee\tde\nkatze\tde\nperro\tes\nchien\tfr\n=boot\tde nl\n=chat\tfr\n"
+WORDS = "=boot\tde nl\n=chat\tfr\nchien\tfr\nhund\tde\nkatze\tde\nperro\tes\nschnee\tde\n"
 WIDTH = 192
 
 

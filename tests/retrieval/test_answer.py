@@ -9,7 +9,7 @@ from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 
 KEYS = """
     query terms hits ms unknown without cursor cut suggestions unread well negations meant foreign unmet
-    language other_languages install
+    language other_languages install shown_in translations
     above_well above below
 """.split()
 OF_HITS = "rank id path score words probability width height taken duplicates version key".split()
@@ -26,8 +26,34 @@ def test_an_answer_as_plain_values() -> None:
     assert list(one.values())[5:] == [None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f", "YS5qcGc"]
     assert list(two.values())[5:] == [0.75, 0, 0, None, [], "", "Yi5qcGc"]
     asked = ["a dog", {"dog": 1.0}, [one, two], ms, ["quokka"], ["cat"], "10.a.b"]
-    assert list(plain.values()) == [*asked, None, [], "", None, {}, {}, False, "", "", [], "", 2, 2, []]
+    assert list(plain.values()) == [
+        *asked,
+        None,
+        [],
+        "",
+        None,
+        {},
+        {},
+        False,
+        "",
+        "",
+        [],
+        "",
+        "",
+        {},
+        2,
+        2,
+        [],
+    ]
     assert json.loads(json.dumps(plain)) == plain
+
+
+def test_words_are_shown_in_another_language() -> None:
+    answer = Answer("rennen", {"runs": 0.5, "dog": 0.7, "running": 0.4}, [], {}, [], translations={})
+    assert (answer.shown("runs"), list(answer.as_shown(answer.terms))) == ("runs", ["runs", "dog", "running"])
+    german = replace(answer, translations={"runs": "rennen", "running": "rennen"})
+    assert (german.shown("runs"), german.shown("dog")) == ("rennen", "dog")
+    assert list(german.as_shown(answer.terms).items()) == [("rennen", 0.9), ("dog", 0.7)]
 
 
 @pytest.mark.parametrize(

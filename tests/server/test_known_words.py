@@ -1,5 +1,11 @@
+from pathlib import Path
+
+import pytest
+
+from lexlip.models.word_table import TABLE
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.server.known_words import LIKE, SHOWN, KnownWords
+from tests.queries.tiny_languages import install
 from tests.search.indexes import Indexed
 
 
@@ -22,6 +28,19 @@ def test_an_index_that_is_fused_with_captions_has_the_same_words(library: Indexe
     with PhotoSearch(library.words) as alone, PhotoSearch(library.words, captions=True) as fused:
         assert KnownWords(fused).telling(5) == KnownWords(alone).telling(5)
         assert KnownWords(fused).find("", "", 50) == KnownWords(alone).find("", "", 50)
+
+
+def test_words_as_they_are_shown(library: Indexed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with PhotoSearch(library.words) as photos:
+        known = KnownWords(photos)
+        english = known.find("", "", 2)
+        assert [one["shown"] for one in english] == [one["word"] for one in english]
+        first, second = (one["word"] for one in english)
+        (tmp_path / TABLE).write_text(f"en\tde\n{first}\tÄpfel\n{second}\tÄpfel\n", encoding="utf-8")
+        install(monkeypatch, tmp_path / "model")
+        apples = [{**english[0], "shown": "Äpfel"}]
+        assert known.find("ap", "", 5, "de") == known.find("", "Äpfle", 5, "de-AT") == apples
+        assert known.find("", "", 2, "cs") == known.find("", "", 2) == english
 
 
 def test_captions_have_no_words_of_a_vocabulary(library: Indexed) -> None:

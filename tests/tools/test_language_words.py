@@ -23,14 +23,17 @@ def test_words_that_tell_another_language(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("tools.language_words.LANGUAGES", ["de", "nl", "cs", "fr"])
     monkeypatch.setattr("tools.language_words.PLURALS", {"de": ("e",)})
     monkeypatch.setattr("tools.language_words.FALSE_FRIENDS", {"de": "kind", "nl": "kind"})
+    (tmp_path / "table").write_text("en\tfr\ncigarette\tcigarette\nhorse\tcheval\nsun\tcoucher de soleil\n")
+    monkeypatch.setattr("tools.language_words.TABLE", tmp_path / "table")
     for code, symbols in KEYWORDS.items():
         (tmp_path / "annotations" / code).mkdir(parents=True)
         content = {"annotations": {"annotations": symbols} if symbols else {}}
         (tmp_path / "annotations" / code / "annotations.json").write_text(json.dumps(content))
-    (tmp_path / "dictionary").write_text("Jung\npudel\npuppy\n")
+    (tmp_path / "dictionary").write_text("Jung\npudel\npuppy\nCigarettes\n")
     main(tmp_path / "annotations", tmp_path / "dictionary", tmp_path / "words.txt.gz")
     lines = gzip.decompress((tmp_path / "words.txt.gz").read_bytes()).decode().splitlines()
     assert " ".join(lines).replace("\t", ":").split(" ") == [
+        *("cheval:fr", "=cigarettes:fr"),  # of the table, and what it would take for one of its words
         *("haustier:de", "haustiere:de", "hond:nl", "hund:de", "hunde:de", "=jung:de", "=kind:de", "nl"),
         *("pes:cs", "=pudel:de", "säugling:de", "säuglinge:de"),
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from anserini_bridge import IndexHeader, IndexMetadata, IndexMismatch, open_searcher, read_metadata
 from anserini_bridge.sparse_rows import Rows
 from lexlip.machine.resources import cores
+from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.first_stage import FirstStage, Results, Scores
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 SUGGESTING = 30  # hits of an answer that suggestions are taken from
 FEWEST = 2  # of them that must hold a word
+LETTERS = 6  # of a word of another language for each slip; `query_language.LETTERS` is of English ones
+ENDING = 2  # letters in which forms of a word differ
 
 
 class ImpactStage(FirstStage):
@@ -105,11 +109,18 @@ class ImpactStage(FirstStage):
     def other_languages(self, query: Query) -> Sequence[str]:
         return self.queries.other_languages(query)
 
+    def shown_in(self, query: Query) -> str:
+        return self.queries.shown_in(query)
+
+    def doubtful(self, query: Query) -> Sequence[str]:
+        return self.queries.doubtful(query)
+
     def lacks_languages(self) -> str:
         return self.queries.lacks_languages()
 
-    def near(self, word: str, number: int) -> list[str]:
-        return nearest_words(word, self.counts(), number)
+    def near(self, word: str, number: int, language: str = "") -> list[str]:
+        counts = self.counts()
+        return near_in(language, word, counts, number) if language else nearest_words(word, counts, number)
 
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)
@@ -260,6 +271,20 @@ class ShardedStage(ImpactStage):
         from lexlip.search.engines.shards import ShardedPhotos
 
         return [ShardedPhotos(self.searcher)]
+
+
+def near_in(language: str, word: str, counts: Mapping[str, int], number: int) -> list[str]:
+    """Return words of a language that are spelled most like one, and are no forms of it.
+
+    `counts` says in how many photos the English words are that are shown as these.
+    """
+    photos, written = Counter[str](), {}
+    for english, own in translated(counts, language).items():
+        photos[own.lower()] += counts[english]
+        written[own.lower()] = own
+    begun = word.lower()[: len(word) - ENDING]  # as its forms begin
+    near = nearest_words(word, photos, number, LETTERS)
+    return [written[other] for other in near if not other.startswith(begun)]
 
 
 def suggest(

@@ -1,5 +1,5 @@
 // The query's words as chips: each can be boosted, weakened, excluded or removed.
-import { Component, count, createRef, html } from "./html.js";
+import { Component, count, createRef, html, shown } from "./html.js";
 import { Menu } from "./menu.js";
 import { get } from "./api.js";
 import { BOOST, WEAKER, added, excluded, marksOf, multiplied, quotedNegation, replaced, stepped } from "./marks.js";
@@ -38,7 +38,7 @@ const chosen = (chip) =>
 			? "remove"
 			: ({ [BOOST]: "boost", [WEAKER]: "weaker" }[chip.factor] ?? "normal");
 
-function Chip({ chip, heaviest, query, onChange }) {
+function Chip({ chip, name, heaviest, query, onChange }) {
 	const { word } = chip;
 	const change = (next, close) => {
 		close?.();
@@ -65,17 +65,17 @@ function Chip({ chip, heaviest, query, onChange }) {
 		class: `chip ${now}`,
 		"data-word": word,
 		"aria-keyshortcuts": "+ - Delete",
-		"aria-label": `${word}, ${spoken}`,
+		"aria-label": `${name}, ${spoken}`,
 		title: chip.weight ? `weight ${chip.weight.toFixed(2)}; keys: + − Delete` : "",
 		onKeyDown: keys,
 	};
 	const label = html`
-		<span class="text" dir="auto">${chip.excluded && "− "}${word}</span>
+		<span class="text" dir="auto">${chip.excluded && "− "}${name}</span>
 		${FACTOR[chip.factor] && html`<span class="factor">${FACTOR[chip.factor]}</span>`}
 		<span class="bar" style=${{ width: `${share * 2}rem` }}></span>
 	`;
 	return html`
-		<${Menu} label=${label} role="menu" name=${`what “${word}” counts`} panelClass="choices" button=${button}>
+		<${Menu} label=${label} role="menu" name=${`what “${name}” counts`} panelClass="choices" button=${button}>
 			${(close) =>
 				CHOICES.map(
 					([name, make, what]) => html`
@@ -127,8 +127,10 @@ export class AddWord extends Component {
 		this.setState({ text, at: -1 });
 		const prefix = text.trim().replace(/^[+-]/, "").toLowerCase();
 		if (!prefix) return this.setState({ words: [] });
-		let found = await get("words", { prefix, limit: 7 }).catch(() => null);
-		if (found && !found.words.length) found = await get("words", { near: prefix, limit: 4 }).catch(() => null);
+		const { language } = this.props;
+		let found = await get("words", { prefix, limit: 7, language }).catch(() => null);
+		if (found && !found.words.length)
+			found = await get("words", { near: prefix, limit: 4, language }).catch(() => null);
 		if (found && this.state.text === text) this.setState({ words: found.words });
 	}
 
@@ -149,7 +151,7 @@ export class AddWord extends Component {
 		} else if (event.key === "Enter") {
 			event.preventDefault();
 			const typed = text.trim().replace(/^[+-]/, "").toLowerCase();
-			const same = words.find(({ word }) => word === typed);
+			const same = words.find(({ shown }) => shown.toLowerCase() === typed);
 			this.choose(words[at]?.word ?? same?.word ?? words[0]?.word ?? typed);
 		} else if (event.key === "Escape") {
 			event.stopPropagation();
@@ -184,7 +186,7 @@ export class AddWord extends Component {
 				/>
 				<div class="panel choices" role="listbox" id="known-words" aria-label="known words" hidden=${!words.length}>
 					${words.map(
-						({ word, photos }, place) => html`
+						({ word, photos, shown }, place) => html`
 							<div
 								role="option"
 								id=${`known-${place}`}
@@ -195,7 +197,7 @@ export class AddWord extends Component {
 									this.choose(word);
 								}}
 							>
-								<span>${word}</span><small>${count(photos)}</small>
+								<span>${shown}</span><small>${count(photos)}</small>
 							</div>
 						`,
 					)}
@@ -227,22 +229,22 @@ export class Chips extends Component {
 		const heaviest = Math.max(...chips.map((chip) => chip.weight ?? 0), 1e-9);
 		const marked = (chip) => !chip.weight || chip.factor !== 1;
 		const few = chips.filter((chip, place) => place < SHOWN[Number(innerWidth > 560)] || marked(chip));
-		const shown = all || chips.length - few.length < 3 ? chips : few;
+		const visible = all || chips.length - few.length < 3 ? chips : few;
 		const suggestions = answer.suggestions ?? [];
 		return html`
 			<div class="chips" ref=${this.root}>
 				<ul aria-label="words of the query">
-					${shown.map(
+					${visible.map(
 						(chip) => html`
 							<li key=${chip.word}>
-								<${Chip} chip=${chip} heaviest=${heaviest} query=${query} onChange=${this.change} />
+								<${Chip} chip=${chip} name=${shown(answer, chip.word)} heaviest=${heaviest} query=${query} onChange=${this.change} />
 							</li>
 						`,
 					)}
 					${Object.entries(answer.negations ?? {}).map(
 						([phrase, words]) => html`
 							<li key=${`negation ${phrase}`}>
-								<${Negation} phrase=${phrase} words=${words} query=${query} onChange=${this.change} />
+								<${Negation} phrase=${phrase} words=${words.map((word) => shown(answer, word))} query=${query} onChange=${this.change} />
 							</li>
 						`,
 					)}
@@ -254,15 +256,15 @@ export class Chips extends Component {
 						`,
 					)}
 					${
-						shown.length < chips.length &&
+						visible.length < chips.length &&
 						html`<li key="more words">
 						<button class="chip more" onClick=${() => this.setState({ all: true })}>
-							${chips.length - shown.length} more
+							${chips.length - visible.length} more
 						</button>
 					</li>`
 					}
 					<li key="add a word">
-						<${AddWord} query=${query} onChange=${this.change} onLeave=${() => ((this.focus = ""), this.setState({}))} />
+						<${AddWord} language=${answer.shown_in} query=${query} onChange=${this.change} onLeave=${() => ((this.focus = ""), this.setState({}))} />
 					</li>
 				</ul>
 				${
@@ -272,7 +274,7 @@ export class Chips extends Component {
 					${suggestions.map(
 						(word) => html`
 							<button class="link" key=${word} onClick=${() => this.change(added(query, word), word)}>
-								${word}
+								${shown(answer, word)}
 							</button>
 						`,
 					)}

@@ -1,5 +1,5 @@
 // A photo's words as a cloud: heavier words are larger and nearer to the middle.
-import { Component, createRef, html } from "./html.js";
+import { Component, createRef, html, shown } from "./html.js";
 
 const MOST = 44; // words
 const [SMALL, LARGE] = [0.82, 2.1]; // rem
@@ -16,13 +16,13 @@ function widthOf(text, font) {
 const overlap = (a, b) => Math.abs(a.x - b.x) * 2 < a.width + b.width && Math.abs(a.y - b.y) * 2 < a.height + b.height;
 
 /** Place [[word, weight]], heaviest first: each at the first free place of a spiral. x and y are middles, in pixels. */
-export function layCloud(words, width, rem, family) {
+export function layCloud(words, own, width, rem, family) {
 	const heaviest = words[0]?.[1] || 1;
 	const placed = [];
 	for (const [word, weight] of words) {
 		const size = rem * (SMALL + (LARGE - SMALL) * Math.max(weight / heaviest, 0));
-		const box = { word, weight, size, height: Math.max(size * LINE, 24) };
-		box.width = Math.min(widthOf(word, `600 ${size}px ${family}`) + 0.7 * rem, width);
+		const box = { word, name: shown(own, word), weight, size, height: Math.max(size * LINE, 24) };
+		box.width = Math.min(widthOf(box.name, `600 ${size}px ${family}`) + 0.7 * rem, width);
 		for (let turn = 0; ; turn += 0.15) {
 			box.x = Math.cos(turn) * turn * 3.2;
 			box.y = Math.sin(turn) * turn * 1.5;
@@ -55,14 +55,16 @@ export class Cloud extends Component {
 	}
 
 	layout(words, width) {
-		if (this.of === words && this.width === width) return this.laid;
+		const { own } = this.props;
+		if (this.of === words && this.width === width && this.own === own) return this.laid;
 		const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
 		const family = getComputedStyle(this.root.current).fontFamily;
-		Object.assign(this, { of: words, width, laid: layCloud(words.slice(0, MOST), width, rem, family) });
+		const laid = layCloud(words.slice(0, MOST), own, width, rem, family);
+		Object.assign(this, { of: words, own, width, laid });
 		return this.laid;
 	}
 
-	word({ word, weight, size, x, y, width, height }) {
+	word({ word, name, weight, size, x, y, width, height }) {
 		const { terms, lit, named, pinned, onPoint, onPin } = this.props;
 		const ask = word in terms;
 		const state = `${ask ? "asked" : ""} ${lit === word ? "lit" : ""} ${named?.includes(word) ? "named" : ""}`;
@@ -70,12 +72,12 @@ export class Cloud extends Component {
 			<button key=${word} class=${state}
 				style=${{ left: `${x - width / 2}px`, top: `${y - height / 2}px`, width: `${width}px`, height: `${height}px`, fontSize: `${size}px` }}
 				aria-pressed=${pinned === word}
-				aria-label=${`${word}, weight ${weight.toFixed(2)}${ask ? ", in your query" : ""}`}
+				aria-label=${`${name}, weight ${weight.toFixed(2)}${ask ? ", in your query" : ""}`}
 				title=${`weight ${weight.toFixed(2)}`}
 				onPointerMove=${(event) => event.pointerType !== "touch" && lit !== word && onPoint(word)}
 				onPointerLeave=${() => onPoint(null)} onFocus=${() => onPoint(word)} onBlur=${() => onPoint(null)}
 				onClick=${() => onPin(pinned === word ? null : word)}>
-				${word}
+				${name}
 			</button>
 		`;
 	}

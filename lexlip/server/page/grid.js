@@ -1,5 +1,5 @@
 // The hits in justified rows. Only rows near the screen are in the document.
-import { Component, createRef, html, quoted } from "./html.js";
+import { Component, createRef, html, quoted, shown } from "./html.js";
 import { Rows, shape } from "./rows.js";
 import { thumbnail } from "./api.js";
 import { tick } from "./select.js";
@@ -10,11 +10,11 @@ const WORDS = 4; // matched words that a hit names
 
 const percent = (share) => `${Math.max(Math.round(share * 100), 1)} %`;
 
-/** The heaviest matched words with their part of the score: [["dog", "45 %"], …]. */
-export function shares(hit) {
+/** The heaviest matched words, as they are shown, with their part of the score: [["dog", "45 %"], …]. */
+export function shares(hit, answer) {
 	const sum = hit.words.reduce((total, [, share]) => total + share, 0) || 1;
 	const heaviest = [...hit.words].sort((a, b) => b[1] - a[1]).slice(0, WORDS);
-	return heaviest.map(([word, share]) => [word, percent(share / sum)]);
+	return heaviest.map(([word, share]) => [shown(answer, word), percent(share / sum)]);
 }
 
 /** The height of what lies over the top of the screen. */
@@ -212,11 +212,11 @@ export class Grid extends Component {
 		const { results, selection, addressOf, onOpen } = this.props;
 		const hit = results.hit(index);
 		const key = results.keys[index];
-		const words = shares(hit);
+		const words = shares(hit, results.answer);
 		const date = (hit.date ?? (results.query.sort === "date" ? hit.taken : null))?.slice(0, 10);
 		const alt = words.length ? words.map((pair) => pair.join(" ")).join(", ") : nameOf(hit.id);
-		const shown = !this.state.fast || this.pictures.has(index);
-		if (shown) this.pictures.add(index);
+		const visible = !this.state.fast || this.pictures.has(index);
+		if (visible) this.pictures.add(index);
 		const [left, width] = [`${box.left}px`, `${box.width}px`];
 		const place = { top: `${row.top}px`, left, width, height: `${row.height + this.rows.under}px` };
 		const below = results.cut !== null && results.cut <= index;
@@ -237,7 +237,7 @@ export class Grid extends Component {
 					${hit.captions && card(hit, words, date)}
 					${
 						!hit.captions &&
-						(shown
+						(visible
 							? html`<${Thumbnail} address=${thumbnail(key, box.width, hit.version)} alt=${date ? `${date}, ${alt}` : alt} />`
 							: html`<span class="hidden">${alt}</span>`)
 					}

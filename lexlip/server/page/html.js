@@ -21,5 +21,8 @@ const list = {
 /** "no photo has a date" as "No photo has a date." */
 export const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
 
+/** A word of the lexicon as an answer shows it: in the language of the query. */
+export const shown = (answer, word) => answer?.translations?.[word] ?? word;
+
 /** ["a", "b", "c"] as "“a”, “b” and “c”". */
 export const quoted = (words, joined = "and") => list[joined].format(words.map((word) => `“${word}”`));

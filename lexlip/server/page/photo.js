@@ -1,5 +1,5 @@
 // One photo, large: its words, where they are, why it was found, and what is known about it.
-import { Component, createRef, html } from "./html.js";
+import { Component, createRef, html, shown } from "./html.js";
 import { Cloud } from "./cloud.js";
 import { asked, writeAddress } from "./address.js";
 import { get, original, post, thumbnail } from "./api.js";
@@ -107,6 +107,11 @@ export class PhotoView extends Component {
 		if (!signal.aborted) this.setState({ why });
 	}
 
+	/** What has the translations of its words: the score's table knows all of them. */
+	get own() {
+		return this.state.why?.translations ? this.state.why : this.props.answer;
+	}
+
 	/** Replace the thumbnail by the photo itself where that has more to show. */
 	sharpen({ key, id, width }, signal) {
 		if (!this.props.files || width <= 960 || !SHOWN_BY_BROWSERS.test(id)) return;
@@ -196,6 +201,7 @@ export class PhotoView extends Component {
 			photo?.captions[0] ??
 			Object.keys(photo?.words ?? {})
 				.slice(0, 6)
+				.map((word) => shown(this.own, word))
 				.join(", ");
 		return html`
 			<figure onPointerMove=${photo && this.props.hasWords && this.props.files ? this.over : undefined}
@@ -206,11 +212,11 @@ export class PhotoView extends Component {
 					<canvas ref=${this.canvas}></canvas>
 				</div>
 				${photo?.text.length > 0 && this.lines(photo)}
-				${mark && html`<span class="mark" style=${{ left: `${mark[0] * 100}%`, top: `${mark[1] * 100}%` }}>${lit}</span>`}
+				${mark && html`<span class="mark" style=${{ left: `${mark[0] * 100}%`, top: `${mark[1] * 100}%` }}>${shown(this.own, lit)}</span>`}
 				${
 					names.length > 0 &&
 					html`<span class=${`names ${at[0] > 0.6 ? "left" : ""}`} style=${{ left: `${at[0] * 100}%`, top: `${at[1] * 100}%` }}>
-					${names.map((name) => html`<span key=${name}>${name}</span>`)}
+					${names.map((name) => html`<span key=${name}>${shown(this.own, name)}</span>`)}
 				</span>`
 				}
 			</figure>
@@ -256,7 +262,7 @@ export class PhotoView extends Component {
 						${rows.slice(0, MOST_ROWS).map(
 							({ word, query, photo: weight, product }) => html`
 								<tr key=${word}>
-									<th scope="row"><bdi>${word}</bdi></th>
+									<th scope="row"><bdi>${shown(this.own, word)}</bdi></th>
 									<td>${query.toFixed(2)}</td>
 									<td>${weight.toFixed(2)}</td>
 									<td class="adds">
@@ -356,7 +362,7 @@ export class PhotoView extends Component {
 						${
 							hasWords &&
 							words.length > 0 &&
-							html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} lit=${word ?? pinned} pinned=${pinned}
+							html`<${Cloud} words=${words} terms=${answer?.terms ?? {}} own=${this.own} lit=${word ?? pinned} pinned=${pinned}
 							named=${names} onPoint=${this.point} onPin=${this.pin} />`
 						}
 						<p class="actions">

@@ -1,6 +1,7 @@
 // The hits of one query, page after page. Pages far from the screen are kept as one string each.
 import { get, post, postPicture } from "./api.js";
 import { filtersOf, readTerms } from "./address.js";
+import { shown } from "./html.js";
 import { adjusted } from "./marks.js";
 
 const PAGES = [60, 120, 240, 480]; // first hits come fast, later pages are few
@@ -58,6 +59,7 @@ export class Results {
 		const k = Math.min(PAGES[Math.min(this.pages.length, PAGES.length - 1)], this.limit);
 		const answer = await this.ask(k, signal);
 		if (!this.answer) this.answer = { ...answer, ...understood(answer), hits: null };
+		else Object.assign(this.answer.translations ?? {}, answer.translations);
 		this.cursor = answer.cursor;
 		this.done = !answer.cursor || !answer.hits.length;
 		this.add(answer.hits);
@@ -124,8 +126,9 @@ export class Results {
 		return page.hits[index - page.start];
 	}
 
-	/** The words that hits beyond the cut share with the query, most first. */
+	/** The words that hits beyond the cut share with the query, most first, as they are shown. */
 	wordsBelow() {
-		return [...this.below].sort((a, b) => b[1] - a[1]).map(([word]) => word);
+		const words = [...this.below].sort((a, b) => b[1] - a[1]).map(([word]) => shown(this.answer, word));
+		return [...new Set(words)];
 	}
 }

@@ -1,5 +1,5 @@
 // What is shown when there are no hits to show, and lines about the state of things.
-import { Component, createRef, html, photos, quoted, sentence } from "./html.js";
+import { Component, createRef, html, photos, quoted, sentence, shown } from "./html.js";
 import { thumbnail } from "./api.js";
 
 /** The first visit: the collection's own telling words, each with a photo; one row of them, or all. */
@@ -63,7 +63,7 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 				${unknown.length > 0 && html`<li>No photo has the ${unknown.length > 1 ? "words" : "word"} ${quoted(unknown)}: try another word for it.</li>`}
 				${Object.entries(negations).map(
 					([phrase, words]) => html`<li key=${phrase}>
-						“${phrase}” leaves out photos that show ${quoted(words)}.${" "}
+						“${phrase}” leaves out photos that show ${quoted(words.map((word) => shown(answer, word)))}.${" "}
 						<button class="link" onClick=${() => onText(phrase)}>Read it as text</button>
 					</li>`,
 				)}
@@ -71,7 +71,7 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 					.filter((word) => !negated.includes(word))
 					.map(
 						(word) => html`<li key=${word}>
-						Photos that show “${word}” are left out.${" "}
+						Photos that show “${shown(answer, word)}” are left out.${" "}
 						<button class="link" onClick=${() => onPutBack(word)}>Let them in</button>
 					</li>`,
 					)}

@@ -34,7 +34,13 @@ from lexlip.server.served_index import ServedIndex, Threads
 from tests.server.serving import running
 
 NEAR = re.compile(r"near:(\S+)")
-SMALL_WORDS = set("a an the in on of with and at to is are two".split())
+SMALL_WORDS = set("a an the in on of with and at to is are two der".split())
+GERMAN = {"dog": "Hund", "grass": "Gras", "garden": "Garten", "red": "rot"}
+"""How words are shown of a sentence that begins with "der"."""
+
+
+def german(q: str) -> dict[str, str]:
+    return GERMAN if q.startswith("der ") else {}
 
 
 @dataclass
@@ -210,6 +216,8 @@ class Collection:
             "negations": negations,
             "meant": {word: [one["word"] for one in self.near(word)[:3]] for word in unknown},
             "foreign": self.foreign,
+            "shown_in": "de" if german(given.get("q", "")) else "",
+            "translations": german(given.get("q", "")),
             "unmet": "" if found else self.unmet,
         }
 
@@ -362,15 +370,16 @@ class Collection:
             "words": dict(sorted(photo.words.items(), key=lambda pair: -pair[1])) if self.knows_words else {},
         }
 
-    def explain(self, key: str, q: str, adjust: list[str]) -> dict[str, Any]:
+    def explain(self, key: str, q: str, adjust: list[str], language: str = "") -> dict[str, Any]:
         photo, terms = self.named(key), self.query(q, adjust)[0]
+        own = german(q)
         rows = [
             {"word": word, "query": weight, "photo": there, "product": weight * there}
             for word, weight in terms.items()
             if (there := photo.words.get(word))
         ]
         rows.sort(key=lambda row: -row["product"])
-        return {"score": sum(row["product"] for row in rows), "rows": rows}
+        return {"score": sum(row["product"] for row in rows), "rows": rows, "translations": own}
 
     def thumbnail(self, key: str, width: int, known: str) -> Sent:
         return Sent("1", key, self.named(key).picture(64 if width == 320 else width), "image/webp")
@@ -400,17 +409,19 @@ class Collection:
             ]
         return {"rows": rows, "columns": columns, "box": [0.0, 0.0, 1.0, 1.0], "words": grid}
 
-    def words(self, prefix: str, near: str, limit: int) -> dict[str, Any]:
-        counts = self.frequencies()
+    def words(self, prefix: str, near: str, limit: int, language: str = "") -> dict[str, Any]:
+        counts, own = self.frequencies(), GERMAN if language == "de" else {}
         if near:
             return {"words": self.near(near)[:limit]}
-        found = sorted((word for word in counts if word.startswith(prefix)), key=lambda word: -counts[word])
-        return {"words": [{"word": word, "photos": counts[word]} for word in found[:limit]]}
+        names = {word: own.get(word, word) for word in counts}
+        begun = [word for word, name in names.items() if name.lower().startswith(prefix)]
+        found = sorted(begun, key=lambda word: -counts[word])[:limit]
+        return {"words": [{"word": word, "photos": counts[word], "shown": names[word]} for word in found]}
 
     def near(self, typed: str) -> list[dict[str, Any]]:
         counts = self.frequencies()
         found = sorted(counts, key=lambda w: (-len(set(w) & set(typed)) + abs(len(w) - len(typed)), w))
-        return [{"word": word, "photos": counts[word]} for word in found]
+        return [{"word": word, "photos": counts[word], "shown": word} for word in found]
 
     def telling(self, limit: int) -> dict[str, Any]:
         best = {word: max(found, key=lambda pair: pair[1])[0] for word, found in self.postings.items()}

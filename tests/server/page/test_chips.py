@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -157,3 +159,25 @@ def test_an_index_without_words_has_no_chips(visit: Visit, site: str, collection
     expect(page.get_by_role("link", name="similar photos")).to_be_visible()
     expect(page.locator(".cloud")).to_have_count(0)
     expect(page.get_by_role("table")).to_have_count(0)
+
+
+def test_words_are_shown_in_the_language_of_the_query(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?q=der+dog+snow")
+    chip = page.locator("[data-word=dog]")
+    expect(chip).to_have_accessible_name(re.compile("^Hund, weight"))
+    expect(page.locator("[data-word=snow]")).to_have_accessible_name(
+        re.compile("^snow, weight")
+    )  # it has none
+    expect(page.locator(".hit img").first).to_have_attribute("alt", re.compile("Hund"))
+    chip.press("-")
+    expect(chip).to_have_class("chip weaker")
+    assert asked(page) == {"q": ["der dog snow"], "adjust": ["dog^0.5"]}
+    page.get_by_role("button", name="+ word").click()
+    page.get_by_role("combobox", name="add a word").fill("hu")
+    expect(page.get_by_role("option", name="Hund")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(chip).to_have_class("chip normal")
+    assert asked(page) == {"q": ["der dog snow"], "adjust": ["+dog"]}
+    page.locator(".hit a").first.click()
+    expect(page.locator(".cloud").get_by_role("button", name="Hund, weight")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="Hund")).to_be_visible()

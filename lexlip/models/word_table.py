@@ -1,0 +1,186 @@
+"""A lexicon's words in other languages, in which they are shown, typed and suggested.
+
+The package lexlip-languages brings a table of them, TABLE, beside the encoder's folder: a line for each
+English word, and a column for each language, with its code above. A word that has none in a language stays
+English.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from lexlip.errors import ConfigError
+from lexlip.models.language_model import check_installed, elsewhere, installed
+from lexlip.models.model_folder import damaged
+from lexlip.words.function_words import BY_LANGUAGE, MORE_BY_LANGUAGE
+from lexlip.words.plain_text import folded, words_in
+
+TABLE = "translations.tsv"
+FUNCTION_WORDS = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}  # by language
+UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+ENDINGS = {
+    "de": [("e", ""), ("er", ""), ("es", ""), ("en", ""), ("em", ""), ("n", ""), ("s", "")],
+    "fr": [("e", ""), ("s", ""), ("es", ""), ("x", "")],
+    "es": [("s", ""), ("es", ""), ("a", "o"), ("as", "o"), ("os", "o")],
+}
+"""Endings of forms that a table lacks, and what is in their place in a form that it may have."""
+OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
+BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
+SHORTEST = 3  # letters of a part
+
+
+class WordTable:
+    """What a language has for English words, of which several may have the same.
+
+    Attributes:
+        language: its code.
+        shown: words of the language, or phrases, by English words.
+    """
+
+    def __init__(self, language: str, shown: Mapping[str, str]) -> None:
+        self.language, self.shown = language, shown
+        self._english: dict[str, list[str]] = {}  # by words with spaces between them
+        self._nouns: set[str] = set()  # of German
+        self._written: dict[str, str] = {}  # by what many type: without accents, or with ae for ä
+        for english, own in shown.items():
+            words = " ".join(words_in(own.lower()))
+            self._english.setdefault(words, []).append(english)
+            if language == "de" and own[0].isupper():
+                self._nouns.add(words)
+            for typed in (words.translate(UMLAUTS).replace("ß", "ss"), folded(words)):
+                self._written.setdefault(typed, own)
+        self._longest = max((key.count(" ") + 1 for key in self._english), default=1)
+
+    def english(self, word: str) -> list[str]:
+        """Return the English words for a word, however it is typed, also in forms that the table lacks."""
+        lower = word.lower()
+        known = (self._english[form] for form in self._forms(lower) if form in self._english)
+        return next(known, []) or (self._parts(lower) if self.language == "de" else [])
+
+    def read(self, text: str) -> list[tuple[str, list[str]]]:
+        """Return a text's words, of which phrases of the table are one, with the English ones for each."""
+        words, found = words_in(text), []
+        place = 0
+        while place < len(words):
+            for number in range(min(self._longest, len(words) - place), 0, -1):
+                phrase = " ".join(words[place : place + number])
+                if number == 1 or phrase.lower() in self._english:
+                    break
+            found.append((phrase, self.english(phrase)))
+            place += number
+        return found
+
+    @property
+    def words(self) -> set[str]:
+        """All words and phrases of the language, in small letters."""
+        return set(self._english)
+
+    def written(self, word: str) -> str:
+        """Return a word that was typed without its accents with these; others as they are."""
+        first = next((form for form in self._forms(word.lower()) if form in self._english), "")
+        own = self._written.get(word.lower(), word)
+        return own if first == own.lower() else word
+
+    def _forms(self, word: str) -> Iterator[str]:
+        yield word
+        for ending, instead in ENDINGS.get(self.language, []):
+            base = word.removesuffix(ending) + instead
+            if word.endswith(ending) and (base not in self._nouns or ending in OF_NOUNS):
+                yield base
+        yield self._written.get(word, word).lower()
+
+    def _parts(self, word: str) -> list[str]:
+        """Return the English words for the two parts of a compound: "Hundeleine"; [] if it is none."""
+        for end in range(len(word) - SHORTEST, SHORTEST - 1, -1):
+            last = self._english.get(word[end:]) if word[end:] in self._nouns else None
+            for between in BETWEEN if last else ():
+                first = self._english.get(word[:end].removesuffix(between))
+                if word[:end].endswith(between) and end - len(between) >= SHORTEST and first and last:
+                    return [*first, *last]
+        return []
+
+
+def word_tables() -> Mapping[str, WordTable]:
+    """Return the tables by language; none if the package is not installed.
+
+    ModelError: they cannot be read.
+    """
+    folder = installed()
+    return {} if folder is None else read_tables(folder.with_name(TABLE))
+
+
+def translated(words: Iterable[str], language: str) -> dict[str, str]:
+    """Return those of some English words that a language has, with what they are in it."""
+    table = word_tables().get(language)
+    return {} if table is None else {word: table.shown[word] for word in words if word in table.shown}
+
+
+def merged(weights: Mapping[str, float], translations: Mapping[str, str]) -> dict[str, float]:
+    """Return weights by the words that are shown, heaviest first; the sum where one is shown for several."""
+    if not translations:
+        return dict(weights)
+    sums: dict[str, float] = {}
+    for word, weight in weights.items():
+        own = translations.get(word, word)
+        sums[own] = sums.get(own, 0.0) + weight
+    return dict(sorted(sums.items(), key=lambda one: -one[1]))
+
+
+def table_to_show(language: str) -> str:
+    """Return the code of the table in which words are shown to whoever asks for a language; "": in English.
+
+    Raises:
+        MissingPackage: the language is not English, and the package is not installed.
+        ConfigError: there is no table of it.
+    """
+    code, tables = language.partition("-")[0], word_tables()
+    if code in ("", "en") or code in tables:
+        return code.removeprefix("en")
+    check_installed()
+    raise ConfigError(f"words are shown in {', '.join(('en', *tables))}, and not in '{language}'")
+
+
+def likely_table(text: str) -> str:
+    """Return the language of the table that has a sentence's words, which is not English; "": none has.
+
+    It is the language that has most of them, of `elsewhere`, the tables, and function words; of
+    several that have as many, the one that has a table, if it is one alone.
+    """
+    folder, tables = installed(), word_tables()
+    votes: defaultdict[str, float] = defaultdict(float)
+    if folder is None:
+        return ""
+    for word in words_in(text.lower()):
+        have = {language for language, words in FUNCTION_WORDS.items() if word in words}
+        if not have:
+            found = elsewhere(folder, word)
+            have = set(found.languages if found is not None else ())
+        for language in have:
+            votes[language] += 1 / len(have)
+    for language, table in tables.items():
+        known = (word for word, english in table.read(text) if english)
+        votes[language] += sum(word.lower() not in FUNCTION_WORDS[language] for word in known) / 2
+    most = max(votes.values(), default=0)
+    first = [language for language in tables if votes[language] == most > 0]
+    return first[0] if len(first) == 1 else ""
+
+
+@cache
+def read_tables(file: Path) -> dict[str, WordTable]:
+    """Return the tables of a file by language; none if there is none; ModelError: it is damaged."""
+    if not file.is_file():
+        return {}
+    try:
+        head, *rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
+        english, *columns = zip(*rows, strict=True)
+        return {
+            language: WordTable(
+                language, {word: own for word, own in zip(english, column, strict=True) if own}
+            )
+            for language, column in zip(head[1:], columns, strict=True)
+        }
+    except (OSError, ValueError) as error:
+        raise damaged(file.parent, error) from error

@@ -1,0 +1,132 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from lexlip.errors import ConfigError, MissingPackage, ModelError
+from lexlip.models.language_model import how_to_install
+from lexlip.models.word_table import (
+    TABLE,
+    WordTable,
+    likely_table,
+    merged,
+    read_tables,
+    table_to_show,
+    translated,
+    word_tables,
+)
+from tests.queries.saved_models import saved
+from tests.queries.tiny_languages import install, write
+
+OWN = Path(__file__).parents[2] / "languages" / "lexlip_languages" / TABLE
+LEXICON = Path(__file__).parents[2] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
+ROWS = [
+    "en\tde\tfr\tes",
+    "bicycle\tFahrrad\tvélo\tbicicleta",
+    "bike\tFahrrad\tvélo\tbicicleta",
+    "dog\tHund\tchien\tperro",
+    "girl\tMädchen\tfille\tniña",
+    "leash\tLeine\tlaisse\tcorrea",
+    "red\trot\trouge\trojo",
+    "rice\tReis\triz\tarroz",
+    "snow\tSchnee\tneige\tnieve",
+    "street\tStraße\true\tcalle",
+    "sunset\tSonnenuntergang\tcoucher de soleil\tpuesta de sol",
+    "zebra\tZebra\t\tcebra",
+]
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, WordTable]:
+    """Tables beside the folder of a stand-in for the package."""
+    saved(tmp_path / "model")
+    write(tmp_path / "languages", tmp_path / "model")
+    (tmp_path / TABLE).write_text("\n".join(ROWS) + "\n", encoding="utf-8")
+    install(monkeypatch, tmp_path / "languages")
+    return dict(word_tables())
+
+
+ENGLISH = {
+    "de": {
+        **{
+            "Fahrrad": ["bicycle", "bike"],
+            "HUND": ["dog"],
+            "Hunds": ["dog"],
+            "rotes": ["red"],
+            "roten": ["red"],
+        },
+        **{"Madchen": ["girl"], "Maedchen": ["girl"], "strasse": ["street"], "STRASSE": ["street"]},
+        **{"Reise": [], "Hundeleine": ["dog", "leash"], "Schneehunds": [], "Hu": [], "dog": []},
+    },
+    "fr": {"velo": ["bicycle", "bike"], "chiens": ["dog"], "rouges": ["red"], "Zebra": [], "coucher": []},
+    "es": {"nina": ["girl"], "rojas": ["red"], "roja": ["red"], "perros": ["dog"], "perra": ["dog"]},
+}
+
+
+def test_a_word_is_found_in_its_forms_and_as_it_is_typed(tables: dict[str, WordTable]) -> None:
+    for language, words in ENGLISH.items():
+        assert {word: tables[language].english(word) for word in words} == words
+    assert [tables["de"].written(word) for word in ("maedchen", "Strasse", "rotes", "Mädchen", "xyz")] == [
+        *("Mädchen", "Straße", "rotes", "Mädchen", "xyz")
+    ]
+
+
+def test_phrases_are_read_as_one(tables: dict[str, WordTable]) -> None:
+    read = tables["fr"].read("un chien, Coucher de Soleil")
+    assert read == [("un", []), ("chien", ["dog"]), ("Coucher de Soleil", ["sunset"])]
+    assert WordTable("", {}).read("ein Hund") == [("ein", []), ("Hund", [])]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        *(("zwei Hunde im Schnee", "de"), ("Hund", "de"), ("chien rouge", "fr"), ("perro", "es")),
+        *(("puesta de sol", "es"), ("pes ve sněhu", ""), ("due cani nella neve", ""), ("", ""), ("犬", "")),
+    ],
+)
+def test_the_language_of_a_sentence(tables: dict[str, WordTable], text: str, language: str) -> None:
+    assert likely_table(text) == language
+
+
+def test_words_as_they_are_shown(tables: dict[str, WordTable]) -> None:
+    assert translated(["dog", "zebra", "xyz"], "fr") == {"dog": "chien"}
+    assert translated(["dog"], "") == translated(["dog"], "cs") == {}
+    own = translated(["bike", "bicycle"], "de")
+    assert list(merged({"bike": 0.5, "dog": 0.7, "bicycle": 0.4}, own).items()) == [
+        ("Fahrrad", 0.9),
+        ("dog", 0.7),
+    ]
+    english = {"dog": 0.1, "cat": 0.2}
+    assert list(merged(english, {}).items()) == list(english.items())
+    assert [table_to_show(code) for code in ("de", "fr-CA", "en", "en-GB", "")] == ["de", "fr", "", "", ""]
+    with pytest.raises(ConfigError, match="words are shown in en, de, fr, es, and not in 'cs'"):
+        table_to_show("cs")
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, None)
+    assert (dict(word_tables()), translated(["dog"], "de"), likely_table("ein Hund")) == ({}, {}, "")
+    with pytest.raises(MissingPackage, match=re.escape(how_to_install())):
+        table_to_show("de")
+
+
+def test_a_damaged_table(tmp_path: Path) -> None:
+    for content in (b"", b"en\tde\ndog\n", b"en\tde\ndog\tHund\tchien\n", b"\xff"):
+        (tmp_path / TABLE).write_bytes(content)
+        with pytest.raises(ModelError, match="is damaged"):
+            read_tables(tmp_path / TABLE)
+        read_tables.cache_clear()
+    assert read_tables(tmp_path / "none") == {}
+
+
+def test_the_package_has_words_of_mini() -> None:
+    tables, lexicon = read_tables(OWN), set(LEXICON.read_text(encoding="utf-8").split())
+    assert list(tables) == ["de", "fr", "es"]
+    words = [line.partition("\t")[0] for line in OWN.read_text(encoding="utf-8").splitlines()[1:]]
+    assert words == sorted(set(words))
+    assert lexicon.issuperset(words)
+    for table in tables.values():
+        assert len(table.shown) > 2000
+        assert all(own == own.strip() and own for own in table.shown.values())
+        for english, own in table.shown.items():  # each is found again
+            assert english in table.english(own) or " " in own or "-" in own or "'" in own

@@ -8,10 +8,11 @@ import java.util.Arrays;
  * <p>Block-max pruning (BMP: Mallia, Suel and Tonellotto, SIGIR 2024) on three levels. The bound of a
  * block is the sum over terms of its largest weight times the query's. Only groups that have a block
  * with a high enough bound are visited. There, all weights of short terms are added up first, and where
- * many blocks are open those of long terms too, which have Triples. Then the strips of the remaining
- * blocks are bounded by those sums and by the largest weights of the other terms. These are added up
- * for the remaining strips, a few terms at a time, and strips whose bound has become too low are dropped
- * in between.
+ * many blocks are open those of long terms too, which have Triples: at first those of heavy terms, then,
+ * if a strip may still reach the k best with the bound of the light terms in its block, those of light
+ * ones (MaxScore: Turtle and Flood, 1995). Then the strips of the remaining blocks are bounded by those
+ * sums and by the largest weights of the other terms. These are added up for the remaining strips, a few
+ * terms at a time, and strips whose bound has become too low are dropped in between.
  *
  * <p>Not thread-safe: each thread has its own.
  */
@@ -20,6 +21,8 @@ final class BlockMax {
   private static final double GOOD = 0.5; // of their highest bound: blocks above are scored
   private static final int SHORT =
       64; // postings added in the time one block is looked up; at least Postings.MANY
+  private static final double HEAVY = 0.65; // of the sum of all terms' bounds: what the heavy ones have
+  private static final int FEW = 16; // terms: up to here all are heavy, as two rounds take longer
   private static final int TERMS = 3; // added between two checks of the bounds
   private static final int PART = 1024; // quads whose largest weights are fetched ahead
   private static final int LOOK_UP = 12; // postings that are added in the time one is looked up
@@ -31,9 +34,11 @@ final class BlockMax {
   private final Runs runs = new Runs();
   private final Triples triples = new Triples();
   private final int[][] bounds = new int[4][0]; // of blocks, by position in the quad, and quad
+  private final int[][] lightBounds = new int[4][0]; // what light terms add to these
   private int[] quadBounds = {};
   private int[] groupBounds = {};
   private int[] longTerms = {};
+  private int longCount;
   private final int[] places = new int[Postings.GROUP]; // of documents that are scored one by one
   private int few; // documents in places
   private long scored; // blocks of the last group that were scored, a bit each
@@ -42,6 +47,7 @@ final class BlockMax {
   private Postings[] terms;
   private int[] boosts;
   private int count;
+  private int heavy; // terms, which are the first ones
   private TopK best;
   private double alpha;
 
@@ -60,6 +66,7 @@ final class BlockMax {
     this.best = best;
     this.alpha = alpha;
     sortTerms();
+    heavy = countHeavy();
     int groups = (documents.count + Postings.GROUP - 1) >>> Postings.GROUP_BITS;
     prepare(groups);
     addBounds(groups * Postings.QUADS);
@@ -108,11 +115,30 @@ final class BlockMax {
     }
   }
 
+  /** The fewest terms with the given share of the sum of all terms' bounds; all, if they are few. */
+  private int countHeavy() {
+    if (count <= FEW) {
+      return count;
+    }
+    long all = 0;
+    for (int i = 0; i < count; i++) {
+      all += terms[i].bound(boosts[i]);
+    }
+    long sum = 0;
+    int number = 0;
+    while (sum < HEAVY * all) {
+      sum += terms[number].bound(boosts[number]);
+      number++;
+    }
+    return number;
+  }
+
   private void prepare(int groups) {
     int quads = groups * Postings.QUADS;
     if (groupBounds.length < groups) {
       for (int place = 0; place < 4; place++) {
         bounds[place] = new int[quads];
+        lightBounds[place] = new int[quads];
       }
       quadBounds = new int[quads];
       groupBounds = new int[groups];
@@ -126,13 +152,12 @@ final class BlockMax {
     }
   }
 
-  /** Adds up the bounds of blocks; those of dense terms part by part, as they come from far memory. */
+  /**
+   * Adds up the bounds of blocks, those of light terms also alone; those of dense terms part by part, as
+   * they come from far memory.
+   */
   private void addBounds(int quads) {
-    for (int i = 0; i < count; i++) {
-      if (!terms[i].isDense()) {
-        addSomeBounds(terms[i], boosts[i] * terms[i].step);
-      }
-    }
+    addSomeBounds(heavy, count);
     for (int from = 0; from < quads; from += PART) {
       int to = Math.min(quads, from + PART);
       for (int i = 0; i < count; i++) {
@@ -140,11 +165,28 @@ final class BlockMax {
           runs.fetch(terms[i].maxima, from, to);
         }
       }
-      for (int i = 0; i < count; i++) {
-        if (terms[i].isDense()) {
-          int boost = boosts[i] * terms[i].step;
-          addQuads(bounds[0], bounds[1], bounds[2], bounds[3], terms[i].maxima, from, to, boost);
-        }
+      addDenseBounds(heavy, count, from, to);
+      for (int place = 0; place < 4 && heavy < count; place++) {
+        System.arraycopy(bounds[place], from, lightBounds[place], from, to - from);
+      }
+      addDenseBounds(0, heavy, from, to);
+    }
+    addSomeBounds(0, heavy);
+  }
+
+  private void addDenseBounds(int first, int last, int from, int to) {
+    for (int i = first; i < last; i++) {
+      if (terms[i].isDense()) {
+        int boost = boosts[i] * terms[i].step;
+        addQuads(bounds[0], bounds[1], bounds[2], bounds[3], terms[i].maxima, from, to, boost);
+      }
+    }
+  }
+
+  private void addSomeBounds(int first, int last) {
+    for (int i = first; i < last; i++) {
+      if (!terms[i].isDense()) {
+        addSomeBounds(terms[i], boosts[i] * terms[i].step);
       }
     }
   }
@@ -298,50 +340,65 @@ final class BlockMax {
    * @return the blocks that have such strips, a bit each
    */
   private long addUp(int group, long blocks) {
-    int longest = SHORT * Long.bitCount(blocks);
-    fetch(group, longest);
     Arrays.fill(stripBounds, 0);
     Arrays.fill(strips, 15);
-    for (int i = 0; i < count; i++) {
+    longCount = 0;
+    addTerms(group, 0, heavy, blocks);
+    long open = openStrips(group, blocks, heavy < count ? lightBounds : null);
+    if (open != 0 && heavy < count) {
+      addTerms(group, heavy, count, open);
+      open = openStrips(group, open, null);
+    }
+    for (int from = 0; from < longCount && open != 0; from += TERMS) {
+      for (int i = from; i < Math.min(longCount, from + TERMS); i++) {
+        collectRuns(longTerms[i], group, open);
+      }
+      runs.addTo(sums, tops, terms, boosts);
+      open = openStrips(group, open, null);
+    }
+    return open;
+  }
+
+  /** Adds up short terms among some in a group, and raises the bounds of strips by the others. */
+  private void addTerms(int group, int first, int last, long blocks) {
+    int longest = SHORT * Long.bitCount(blocks);
+    int before = longCount;
+    fetch(group, first, last, longest);
+    addShort(group, first, last, longest);
+    for (long open = blocks; open != 0; open &= open - 1) {
+      findTops(Long.numberOfTrailingZeros(open));
+    }
+    for (int i = before; i < longCount; i++) {
+      addStripBounds(terms[longTerms[i]], group, blocks, boosts[longTerms[i]]);
+    }
+  }
+
+  /** Adds up short terms among some in a group, and collects the others. */
+  private void addShort(int group, int first, int last, int longest) {
+    for (int i = first; i < last; i++) {
       int[] all = triples(i, group, longest);
       if (all != null) {
         triples.add(all, boosts[i]);
       }
     }
     triples.moveTo(sums);
-    int left = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = first; i < last; i++) {
       if (triples(i, group, longest) != null) {
         continue;
       }
       int start = terms[i].start(group);
       int end = terms[i].end(group);
       if (end - start > longest) {
-        longTerms[left++] = i;
+        longTerms[longCount++] = i;
       } else {
         add(terms[i].postings, start, end, boosts[i], sums);
       }
     }
-    for (long open = blocks; left < count && open != 0; open &= open - 1) {
-      findTops(Long.numberOfTrailingZeros(open));
-    }
-    for (int i = 0; i < left; i++) {
-      addStripBounds(terms[longTerms[i]], group, blocks, boosts[longTerms[i]]);
-    }
-    long open = openStrips(blocks);
-    for (int from = 0; from < left && open != 0; from += TERMS) {
-      for (int i = from; i < Math.min(left, from + TERMS); i++) {
-        collectRuns(longTerms[i], group, open);
-      }
-      runs.addTo(sums, tops, terms, boosts);
-      open = openStrips(open);
-    }
-    return open;
   }
 
-  /** Starts to fetch what is read of a group first: of short terms all, of long ones the records. */
-  private void fetch(int group, int longest) {
-    for (int i = 0; i < count; i++) {
+  /** Starts to fetch what is read of some terms in a group first: of short ones all, of long ones records. */
+  private void fetch(int group, int first, int last, int longest) {
+    for (int i = first; i < last; i++) {
       int start = terms[i].start(group);
       int end = terms[i].end(group);
       int[] all = triples(i, group, longest);
@@ -406,13 +463,19 @@ final class BlockMax {
     stripBounds[block * 4 + 3] += (maxima >>> 24) * boost;
   }
 
-  /** Closes strips whose bound has become too low; returns the blocks that still have open ones. */
-  private long openStrips(long blocks) {
+  /**
+   * Closes strips whose bound has become too low; returns the blocks that still have open ones.
+   *
+   * @param more what terms that are in neither the sums nor the strips' bounds add at most in each block, as
+   *     in bounds; null: there are none
+   */
+  private long openStrips(int group, long blocks, int[][] more) {
     long open = 0;
     for (long left = blocks; left != 0; left &= left - 1) {
       int block = Long.numberOfTrailingZeros(left);
-      strips[block] &= (reaches(block * 4) ? 1 : 0) | (reaches(block * 4 + 1) ? 2 : 0)
-          | (reaches(block * 4 + 2) ? 4 : 0) | (reaches(block * 4 + 3) ? 8 : 0);
+      int bound = more == null ? 0 : more[block & 3][group * Postings.QUADS + block / 4];
+      strips[block] &= (reaches(block * 4, bound) ? 1 : 0) | (reaches(block * 4 + 1, bound) ? 2 : 0)
+          | (reaches(block * 4 + 2, bound) ? 4 : 0) | (reaches(block * 4 + 3, bound) ? 8 : 0);
       if (strips[block] != 0) {
         open |= 1L << block;
       }
@@ -420,8 +483,8 @@ final class BlockMax {
     return open;
   }
 
-  private boolean reaches(int strip) {
-    return stripBounds[strip] >= needed(tops[strip]);
+  private boolean reaches(int strip, int bound) {
+    return stripBounds[strip] + bound >= needed(tops[strip]);
   }
 
   /** Collects the postings of a term in the open strips, and subtracts the term from the bounds. */

@@ -46,13 +46,19 @@ final class Triples {
     }
   }
 
-  /** Writes the sums of what was added, if anything was, to those of a group, and begins again. */
+  /** Adds the sums of what was added, if anything was, to those of a group, and begins again. */
   void moveTo(int[] sums) {
     if (!empty) {
-      System.arraycopy(first, 0, sums, 0, LENGTH);
-      System.arraycopy(second, 0, sums, LENGTH, LENGTH);
-      System.arraycopy(third, 0, sums, 2 * LENGTH, sums.length - 2 * LENGTH);
+      add(sums, 0, first, LENGTH);
+      add(sums, LENGTH, second, LENGTH);
+      add(sums, 2 * LENGTH, third, sums.length - 2 * LENGTH);
       empty = true;
+    }
+  }
+
+  private static void add(int[] sums, int from, int[] some, int count) {
+    for (int i = 0; i < count; i++) {
+      sums[from + i] += some[i];
     }
   }
 

@@ -20,9 +20,9 @@ The student is multilingual-e5-small (Wang et al., 2024, arXiv 2402.05672) with 
 vectors and the lower layers stay as they are, which keeps what it knows of each language. Its teacher is the
 query that `mini` makes of a caption in English. A batch has captions in English; captions of the same photos
 in other languages, whose teacher is the mean of the photo's English captions; and names of emoji in some 150
-languages (Unicode's CLDR), whose teacher is the name in English. The last round adds captions that a machine
+languages (Unicode's CLDR), whose teacher is the name in English. Later there are also captions that a machine
 translated, captions whose words are exchanged for those of a dictionary (Qin et al., IJCAI 2020), and words
-of dictionaries; in it an English caption counts the more, the nearer it is to what the student makes of the
+of dictionaries; then an English caption counts the more, the nearer it is to what the student makes of the
 translation. The loss is the cosine's distance, the divergence of the scores among the batch's teachers, and a
 little of the length's error. Photos are not seen: their index stays as it is. After an interruption, run the
 same command again.
@@ -38,7 +38,6 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -63,11 +62,11 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
-ROUNDS = 800, 500, 1000  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
-LAST = sum(ROUNDS[:-1])  # the step at which the last round begins
+ROUNDS = 800, 500, 1000, 500  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
+LATER = sum(ROUNDS[:2])  # the step from which batches are LATER_BATCH
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 BATCH = {"english": 96, "translated": 60, "names": 36}  # texts
-LAST_BATCH = {"english": 40, "translated": 64, "sentences": 28, "switched": 32, "names": 16, "words": 28}
+LATER_BATCH = {"english": 40, "translated": 64, "sentences": 28, "switched": 32, "names": 16, "words": 28}
 SWITCHED = 0.9  # how likely a word that the dictionary has is exchanged
 NEARNESS = 0.1  # temperature of the weights of a photo's English captions
 UNSPACED = frozenset(("ja", "zh", "th"))
@@ -320,7 +319,7 @@ class Batches:
         """
         rng = np.random.default_rng([0, step])
         drawn: list[tuple[str, list[int]]] = []
-        for kind, number in (BATCH if step < LAST else LAST_BATCH).items():
+        for kind, number in (BATCH if step < LATER else LATER_BATCH).items():
             if kind == "english":
                 rows = rng.choice(self.lessons.captions, number, replace=False).tolist()
                 drawn += [(self.lessons.english[row], [row]) for row in rows]
@@ -403,7 +402,7 @@ def rate(step: int) -> float:
 
 
 def train(student: Student, batches: Batches, work: Path) -> None:
-    """Train from the last checkpoint in `work` to the end; the student becomes the mean of all rounds."""
+    """Train from the last checkpoint in `work` to the end."""
     parts: list[tuple[list[nn.Parameter], float]] = [
         ([parameter for parameter in student.body.parameters() if parameter.requires_grad], RATE),
         (list(student.head.parameters()), HEAD_RATE),
@@ -425,28 +424,21 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             with torch.autocast("cpu", torch.bfloat16):
                 vectors = student(texts)
             vectors = vectors.float()
-            units = nearest(vectors.detach(), teachers, torch.inf if step < LAST else NEARNESS)
+            units = nearest(vectors.detach(), teachers, torch.inf if step < LATER else NEARNESS)
             loss, cosines = losses(vectors, units, lengths)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_([one for learned, _ in parts for one in learned], 1.0)
             optimizer.step()
-            kinds = BATCH if step < LAST else LAST_BATCH
+            kinds = BATCH if step < LATER else LATER_BATCH
             means = [some.mean().item() for some in cosines.split(list(kinds.values()))]
             shown = dict(zip(kinds, means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
             bar.update()
-            ends = step + 1 in accumulate(ROUNDS)
-            if (step + 1) % EVERY == 0 or ends:
+            if (step + 1) % EVERY == 0 or step + 1 == sum(ROUNDS):
                 state = {k: v for k, v in student.state_dict().items() if "word_embeddings" not in k}
                 saved = {"student": state, "optimizer": optimizer.state_dict(), "step": step + 1}
-                if ends:
-                    _save(state, work / f"end-{step + 1}.pt")
                 _save(saved, file)
-    rounds = [torch.load(work / f"end-{end}.pt", weights_only=True) for end in accumulate(ROUNDS)]
-    both = {name: torch.stack([one[name] for one in rounds]) for name in rounds[0]}
-    means_of = {name: values.mean(0) for name, values in both.items() if values.is_floating_point()}
-    student.load_state_dict(means_of, strict=False)
 
 
 def _save(what: object, file: Path) -> None:

@@ -85,7 +85,9 @@ def test_photos_of_a_folder(visit: Visit, address: str, photos: Path) -> None:
         loaded(page, page.locator(".hit").count())
         page.locator("[data-index='0']").click()
         expect(page.locator(".path")).to_have_text(str(photos / "coffee.jpg"))
-        expect(page.locator(".actions > *")).to_have_text(["similar photos", "copy path", "open original"])
+        expect(page.locator(".actions > *")).to_have_text(
+            ["similar photos", "copy path", "open original", "☆ star"]
+        )
         page.locator(".cloud button", has_text="cup").first.hover()
         expect(page.locator(".heat")).to_have_class("heat on", timeout=60_000)
         page.keyboard.press("Escape")
@@ -123,7 +125,9 @@ def test_photos_of_another_server(visit: Visit, address: str, photos: Path) -> N
         page.keyboard.press("Escape")
         page.locator("[data-index='0']").focus()
         page.keyboard.press("Space")
-        expect(page.locator(".does > *")).to_have_text(["all that fit", "copy paths", "save list"])
+        expect(page.locator(".does > *")).to_have_text(
+            ["all that fit", "copy paths", "save list", "★ star", "add to album"]
+        )
 
 
 def test_no_pictures(visit: Visit, address: str, photos: Path) -> None:
@@ -135,7 +139,7 @@ def test_no_pictures(visit: Visit, address: str, photos: Path) -> None:
         expect(page.locator(".hit img")).to_have_count(0)
         page.locator("[data-index='0']").click()
         expect(page.locator("figure")).to_contain_text("coffee on a <b>caption</b>")
-        expect(page.locator(".actions > *")).to_have_text(["similar photos", "copy path"])
+        expect(page.locator(".actions > *")).to_have_text(["similar photos", "copy path", "☆ star"])
         page.goto(server.address)
         expect(page.locator(".card")).to_have_count(len(PHOTOS_THERE) + len(HOSTILE))
         expect(page.locator("img")).to_have_count(0)

@@ -207,7 +207,7 @@ def _first_stage(
 
     encoder = load_model(model, device)
     if language not in ("", "en"):
-        encoder = _in_language(encoder, model, query_encoder)
+        encoder = _in_language(encoder, model, language, query_encoder)
     scheme = quantization or usual_scheme(encoder.balance, encoder.metric)
     chosen, engine_of = engine_for(encoder, engine, scheme)
     kept: int | None = topk
@@ -219,7 +219,7 @@ def _first_stage(
     return report, encoder.name, f"{chosen} engine, {'whole vectors' if kept is None else f'top-{kept}'}"
 
 
-def _in_language(encoder: Encoder, model: str, query_encoder: QueryEncoder) -> Any:
+def _in_language(encoder: Encoder, model: str, language: str, query_encoder: QueryEncoder) -> Any:
     """Return a model that takes captions which are not English; ConfigError, ModelError: it cannot."""
     from lexlip.measure.in_language import InLanguage
 
@@ -227,7 +227,7 @@ def _in_language(encoder: Encoder, model: str, query_encoder: QueryEncoder) -> A
         raise ConfigError(f"--language is for models of words and bm25, and '{model}' is dense: leave it out")
     if query_encoder != "network":
         raise ConfigError("--query-encoder words knows English only: leave it or --language out")
-    return InLanguage(encoder, model)
+    return InLanguage(encoder, model, language)
 
 
 def _all_pairs(model: str, photos: Source, workers: int, device: str, progress: bool) -> tuple[Report, str]:

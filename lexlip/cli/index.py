@@ -25,7 +25,7 @@ OF_NEW_INDEXES = ("ann", "language", "pseudo_documents", "regions")
 NOT_OF_TARS = (
     *("ann", "exclude", "include", "pseudo_documents", "language", "images", "split", "text", "regions"),
 )
-NOT_OF_SERVERS = (*("index_folder", "ann", "anew", "repair", "pseudo_documents", "language", "regions"),)
+NOT_OF_SERVERS = ("index_folder", "ann", "anew", "repair", "pseudo_documents", "language", "regions")
 
 
 @click.command()
@@ -76,7 +76,7 @@ NOT_OF_SERVERS = (*("index_folder", "ann", "anew", "repair", "pseudo_documents",
     "address",
     metavar="ADDRESS",
     help="Index the tars of one SOURCE on a Ray cluster, a shard a tar; or with --server, encode any SOURCE"
-    " there: local is this machine, auto the cluster that it belongs to, HOST:PORT another one's head.",
+    " on it. local is this machine, auto the cluster that it belongs to, HOST:PORT another one's head.",
 )
 @click.option(
     "--server",

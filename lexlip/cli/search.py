@@ -11,7 +11,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.queries.query_language import parse_query
+from lexlip.queries.query_language import forms, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.words.plain_text import counted, readable
 
@@ -444,8 +444,12 @@ def _notes(answer: Answer) -> Iterator[str]:
         if near := answer.meant.get(word):
             yield f"did you mean {' or '.join(near)} by {word}?"
     for phrase, words in answer.negations.items():
-        own = dict.fromkeys(answer.translations[word] for word in words if word in answer.translations)
-        left_out = " ".join(f"-{word}" for word in own or words)
+        shown = dict.fromkeys(
+            answer.shown(word)
+            for word in words
+            if word in answer.translations or answer.translations.keys().isdisjoint(forms(word))
+        )
+        left_out = " ".join(f"-{word}" for word in shown)
         yield f"'{phrase}' is read as {left_out}; in double quotes it is text"
     if answer.unread:
         yield f"too long for the model, which did not read the end: {answer.unread}"

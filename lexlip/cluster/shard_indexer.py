@@ -89,7 +89,7 @@ class ShardSettings(NamedTuple):
 class ModelActor:
     """An actor of Ray with a model; its methods run in threads, of which so many encode.
 
-    None of them is a GPU, or all cores.
+    `threads` is None for a GPU, or for all cores.
     """
 
     def __init__(self, settings: ShardSettings, threads: int | None = None) -> None:

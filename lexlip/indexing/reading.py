@@ -154,7 +154,7 @@ def read_texts(
                 if time.monotonic() - stored > max(EVERY, 10 * cost):
                     started = time.monotonic()
                     store(found, failed)
-                    found, stored = {}, time.monotonic()
+                    found, failed, stored = {}, {}, time.monotonic()
                     cost = stored - started
     finally:
         store(found, failed)

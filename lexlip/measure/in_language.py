@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.models.model_folder import model_folder
-from lexlip.queries.query_language import UNKNOWN, Query
+from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.typed_words import Typed
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 class InLanguage:
-    """A model of words that encodes texts as a search does which is told that they are not English.
+    """A model of words that encodes texts as a search does which is told their language, a code.
 
     All else is that of `model`, which `name` finds. ModelError, MissingPackage: see `TextQueries.others`.
     """
 
     keywords = None  # the texts are encoded with them
 
-    def __init__(self, model: Encoder, name: str) -> None:
+    def __init__(self, model: Encoder, name: str, language: str) -> None:
         self._model = model
+        self._language = language
         self._queries = TextQueries(model_folder(name))
         _ = self._queries.others  # raises what is missing
 
@@ -37,7 +38,7 @@ class InLanguage:
     ) -> csr_matrix:
         """Return float32 vectors [T, V] of T texts."""
         texts = [texts] if isinstance(texts, str) else texts
-        queries = [Query(text, text, language=UNKNOWN) for text in texts]
+        queries = [Query(text, text, language=self._language) for text in texts]
         return vstack([self._queries.encode_query(query) for query in queries], format="csr")
 
 

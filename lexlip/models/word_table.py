@@ -56,9 +56,13 @@ class WordTable:
 
     def english(self, word: str) -> list[str]:
         """Return the English words for a word, however it is typed, also in forms that the table lacks."""
-        lower = word.lower()
-        known = (self._english[form] for form in self._forms(lower) if form in self._english)
-        return next(known, []) or (self._parts(lower) if self.language == "de" else [])
+        known, last = self._known(word.lower())
+        return [*known, *last]
+
+    def named(self, word: str) -> list[str]:
+        """Return the English words for what a word names: of a compound, its last part."""
+        known, last = self._known(word.lower())
+        return last or known
 
     def read(self, text: str) -> list[tuple[str, list[str]]]:
         """Return a text's words, of which phrases of the table are one, with the English ones for each."""
@@ -67,7 +71,7 @@ class WordTable:
         while place < len(words):
             for number in range(min(self._longest, len(words) - place), 0, -1):
                 phrase = " ".join(words[place : place + number])
-                if number == 1 or phrase.lower() in self._english:
+                if number == 1 or phrase.lower() in self._english or phrase.lower() in self._written:
                     break
             found.append((phrase, self.english(phrase)))
             place += number
@@ -90,17 +94,21 @@ class WordTable:
             base = word.removesuffix(ending) + instead
             if word.endswith(ending) and (base not in self._nouns or ending in OF_NOUNS):
                 yield base
-        yield self._written.get(word, word).lower()
+        yield " ".join(words_in(self._written.get(word, word).lower()))
 
-    def _parts(self, word: str) -> list[str]:
-        """Return the English words for the two parts of a compound: "Hundeleine"; [] if it is none."""
+    def _known(self, word: str) -> tuple[list[str], list[str]]:
+        """Return the English words for a word, or for both parts of a German compound, "Hundeleine"."""
+        known = next((self._english[form] for form in self._forms(word) if form in self._english), [])
+        return (known, []) if known or self.language != "de" else self._parts(word)
+
+    def _parts(self, word: str) -> tuple[list[str], list[str]]:
         for end in range(len(word) - SHORTEST, SHORTEST - 1, -1):
             last = self._english.get(word[end:]) if word[end:] in self._nouns else None
             for between in BETWEEN if last else ():
                 first = self._english.get(word[:end].removesuffix(between))
                 if word[:end].endswith(between) and end - len(between) >= SHORTEST and first and last:
-                    return [*first, *last]
-        return []
+                    return first, last
+        return [], []
 
 
 def word_tables() -> Mapping[str, WordTable]:
@@ -114,7 +122,7 @@ def word_tables() -> Mapping[str, WordTable]:
 
 def translated(words: Iterable[str], language: str) -> dict[str, str]:
     """Return those of some English words that a language has, with what they are in it."""
-    table = word_tables().get(language)
+    table = word_tables().get(language) if language else None
     return {} if table is None else {word: table.shown[word] for word in words if word in table.shown}
 
 
@@ -162,7 +170,8 @@ def likely_table(text: str) -> str:
             votes[language] += 1 / len(have)
     for language, table in tables.items():
         known = (word for word, english in table.read(text) if english)
-        votes[language] += sum(word.lower() not in FUNCTION_WORDS[language] for word in known) / 2
+        content = (word for word in known if word.lower() not in FUNCTION_WORDS[language])
+        votes[language] += sum(len(words_in(word)) for word in content) / 2
     most = max(votes.values(), default=0)
     first = [language for language in tables if votes[language] == most > 0]
     return first[0] if len(first) == 1 else ""

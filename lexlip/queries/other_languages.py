@@ -166,9 +166,9 @@ class OtherLanguages:
         ).with_negations(negations)
 
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
-        """Return words of the lexicon that say most of what a word says, the best first; [] if none does."""
+        """Return words of the lexicon that name what a word names, the best first; [] if none does."""
         vector = self.encode(word)
-        own = [english for english in table.english(word) if english in self._columns]
+        own = [english for english in table.named(word) if english in self._columns]
         if own:
             return sorted(own, key=lambda english: -float(vector[self._columns[english]]))
         return [self.words[int(np.argmax(vector))]] if vector.any() else []

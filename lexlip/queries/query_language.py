@@ -170,7 +170,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
     plain = spelled(text)
     rest, narrowed = _read_fields(plain)
     for token in re.finditer(r"\S+", rest):
-        mark = _mark(token[0], f"at character {token.start() + 1} of the query")
+        mark = _mark(token[0], f"at character {token.start() + 1} of the query" if plain == text else "")
         if mark is None:
             kept.append(token[0])
         else:
@@ -181,7 +181,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
     sentence, read = read_negations(sentence) if negations else (sentence, {})
     written = len(marks)
     for given in adjust:
-        mark = _mark(given, "")
+        mark = _mark(spelled(given), "")
         if mark is None:
             raise QueryError(f"{given!r} is not +word, -word or word^2: give one of these")
         marks.append(mark)

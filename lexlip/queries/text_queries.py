@@ -132,10 +132,10 @@ class TextQueries:
             return ENGLISH
         english = FUNCTION_WORDS[ENGLISH]
         of_one = any(
-            all(_is_of(folder, code, word) for word in words)
-            and (foreign or not (functions - english - self._lexicon).isdisjoint(words))
+            (foreign or not (functions - english - self._lexicon).isdisjoint(words))
+            and code in word_tables()
+            and all(_is_of(folder, code, word) for word in words)
             for code, functions in FUNCTION_WORDS.items()
-            if code in word_tables()
         )
         return UNKNOWN if of_one else ENGLISH
 

@@ -176,15 +176,17 @@ def _write(path: str | Path, sections: Iterable[str]) -> None:
 
 
 def _section(answer: Answer, read: Callable[[str], bytes]) -> str:
-    title = f"<h2>{html.escape(answer.query)}</h2>\n<p>{_words(answer.terms, 12)}</p>"
+    title = f"<h2>{html.escape(answer.query)}</h2>\n<p>{_words(answer.as_shown(answer.terms), 12)}</p>"
     if not answer.hits:
         return f"<section>{title}\n<p>No photo shares a word with the query.</p></section>"
-    return f"<section>{title}\n{_list(_hit(hit, read) for hit in answer.hits)}</section>"
+    return f"<section>{title}\n{_list(_hit(hit, answer, read) for hit in answer.hits)}</section>"
 
 
-def _hit(hit: Hit, read: Callable[[str], bytes]) -> str:
+def _hit(hit: Hit, answer: Answer, read: Callable[[str], bytes]) -> str:
     name = f'{hit.rank}. {html.escape(hit.id)} <span class="score">{_scores(hit)}</span>'
-    return _figure(hit.id, hit.path, name, _words(hit.words, WORDS), _thumbnail(hit.id, read))
+    return _figure(
+        hit.id, hit.path, name, _words(answer.as_shown(hit.words), WORDS), _thumbnail(hit.id, read)
+    )
 
 
 def _scores(hit: Hit) -> str:

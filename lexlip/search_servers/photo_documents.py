@@ -42,7 +42,7 @@ from lexlip.retrieval.text_lines import lines_of
 from lexlip.sparse.quantize import TOO_LARGE
 from lexlip.words.plain_text import composed
 
-FORMAT = 1
+FORMAT = 2
 ABOUT = "lexlip"
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
@@ -286,7 +286,7 @@ def facts_of(document: Any) -> tuple[str, dict[str, Any]]:
 
     ValueError, KeyError, TypeError: it has others, or a photo that lies outside of its folder.
     """
-    id, facts = document["id"], {**NO_TEXT, **document["facts"]}  # an older index has none of the text
+    id, facts = document["id"], document["facts"]
     check_form(id, str, "id")
     check_form(facts, _StoredFacts, "facts")
     file, root = PurePosixPath(facts["file"]), facts["root"]

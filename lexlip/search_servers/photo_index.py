@@ -135,7 +135,9 @@ class PhotoIndex:
             time.sleep(waits)
             busy = self._write([action for action in actions if action[0] in busy])
         if busy:
-            raise Later(f"{self.server.url} is too busy to write {counted(len(busy), 'photo')}: go on later")
+            raise Later(
+                f"{self.server.url} is too busy to write {counted(len(busy), 'document')}: go on later"
+            )
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""

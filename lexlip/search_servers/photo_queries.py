@@ -95,7 +95,7 @@ class Scored:
 
 
 A_PHOTO: Condition = Has("id")
-"""Every document but the one that says what the index is."""
+"""Every document of a photo."""
 
 
 def all_of(conditions: Iterable[Condition], none_of: Iterable[Condition] = ()) -> Condition:

@@ -185,7 +185,8 @@ def index_on_server(
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
     index = replace(index, final=())  # the server answers: a node that dies from now on is waited for
-    check_device(device)
+    if encode is encode_here:
+        check_device(device)
     check_reader(text)
     if about is not None:
         _check_same_photos(index, about.metadata, given)
@@ -525,7 +526,7 @@ class _Run:
 
         read = failed = 0
         if reader is not None and unread:
-            firsts = [ids[0] for ids in unread.values()]
+            firsts = [next((id for id in ids if id in numbers), ids[0]) for ids in unread.values()]
             read, failed = read_texts(firsts, read_file, store, self.workers, self.progress)
         return {
             "text_read": read,

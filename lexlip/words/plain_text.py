@@ -53,6 +53,8 @@ def spelled(text: str) -> str:
 def _name(found: re.Match[str]) -> str:
     name = _NO_PART.sub("", unicodedata.name(found[0][0], "").lower())
     before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    if before in ("+", "-") or after == "^":  # a mark takes one word
+        name = name.partition(" with ")[0].rpartition(" ")[2]
     return f"{' ' if before.isalnum() else ''}{name}{'' if after in ('^', ' ') else ' '}"
 
 

@@ -21,7 +21,7 @@ def test_captions_are_the_queries_of_a_search(tmp_path: Path, monkeypatch: pytes
     write(tmp_path / "languages", tmp_path / "model")
     install(monkeypatch, tmp_path / "languages")
     model = LexLIP.from_pretrained(tmp_path / "model")
-    german, queries = InLanguage(model, str(tmp_path / "model")), TextQueries(tmp_path / "model")
+    german, queries = InLanguage(model, str(tmp_path / "model"), "de"), TextQueries(tmp_path / "model")
     texts = ["ein Hund im Schnee", "Boot", "Katze ohne Hund"]
     for most in (None, 1):
         found = as_queries(german, texts, german.encode_text(texts), most).toarray()
@@ -37,4 +37,4 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     model = saved(tmp_path / "model")
     install(monkeypatch, None)
     with pytest.raises(MissingPackage, match=re.escape(how_to_install())):
-        InLanguage(model, str(tmp_path / "model"))
+        InLanguage(model, str(tmp_path / "model"), "de")

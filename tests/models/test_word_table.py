@@ -130,3 +130,9 @@ def test_the_package_has_words_of_mini() -> None:
         assert all(own == own.strip() and own for own in table.shown.values())
         for english, own in table.shown.items():  # each is found again
             assert english in table.english(own) or " " in own or "-" in own or "'" in own
+
+
+def test_a_compound_names_its_last_part(tables: dict[str, WordTable]) -> None:
+    both = tables["de"].english("Hundeleine")
+    assert (both, tables["de"].named("Hundeleine")) == (["dog", "leash"], ["leash"])
+    assert tables["de"].named("Hund") == tables["de"].english("Hund")

@@ -63,6 +63,7 @@ def test_emoji_are_words() -> None:
     query = parse_query("🐈 on a ❤\ufe0f^2 -🐶🏽")
     assert query == Query("🐈 on a ❤\ufe0f^2 -🐶🏽", "cat on a heart", {"heart": 2}, without=("dog",))
     assert parse_query("name:🐈").narrowed == (("name", "cat"),)
+    assert parse_query("cat", ["+🐶"]).added == {"dog": 1}
 
 
 def test_adjustments_leave_the_sentence_as_it_is() -> None:

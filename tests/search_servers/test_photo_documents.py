@@ -37,14 +37,6 @@ def test_weights_come_back(photos: Path) -> None:
     assert (again.csr().toarray() == [[0, 3, 2**18 - 1], [0, 0, 0]]).all()
 
 
-def test_a_document_of_an_older_version_knows_no_text(photos: Path) -> None:
-    row = Rows.of(csr_matrix(np.array([0, 3])))
-    ((_, document),) = documents(open_source(photos), row, [(0, Facts())], MADE, {})
-    _, expected = facts_of(document)
-    del document["facts"]["text"], document["facts"]["text_failed"]
-    assert facts_of(document)[1] == expected
-
-
 @pytest.mark.parametrize(
     "words", [{"9": 1}, {"-1": 1}, {"x": 1}, {"1": -1}, {"1": 1.5}, [1], None, {"1": True}, {"1": 2**31}]
 )

@@ -80,7 +80,7 @@ def test_what_a_busy_server_refuses_is_sent_again(fault: Any, quick: list[float]
 
 def test_outside_of_a_run_nothing_is_sent_again(quick: list[float]) -> None:
     """Somebody who stars a photo on the page waits for it."""
-    for fault, why in ((429, r'"of the test"}\)$'), ({"k1": 429}, "too busy to write 1 photo")):
+    for fault, why in ((429, r'"of the test"}\)$'), ({"k1": 429}, "too busy to write 1 document")):
         with bulks(fault) as (index, _), pytest.raises(DataError, match=why):
             replace(index, final=(Later,)).write(ACTIONS)
     assert quick == []
@@ -99,7 +99,7 @@ def test_a_server_that_stays_busy_ends_the_run(quick: list[float]) -> None:
     assert quick == list(photo_index.WAITS)
     with (
         bulks(*[{"k1": 429}] * 99) as (index, _),
-        pytest.raises(DataError, match="too busy to write 1 photo"),
+        pytest.raises(DataError, match="too busy to write 1 document"),
     ):
         index.write(ACTIONS)
 
@@ -235,8 +235,8 @@ def test_a_photo_is_read_below_the_folders_alone(tmp_path: Any) -> None:
     [
         {"found": True},
         {"found": True, "_source": {}, "_seq_no": 1, "_primary_term": 1},
-        {"found": True, "_source": {"about": {"format": 2}}, "_seq_no": 1, "_primary_term": 1},
-        {"found": True, "_source": {"about": {"format": 1, "encoder": 5}}, "_seq_no": 1, "_primary_term": 1},
+        {"found": True, "_source": {"about": {"format": 1}}, "_seq_no": 1, "_primary_term": 1},
+        {"found": True, "_source": {"about": {"format": 2, "encoder": 5}}, "_seq_no": 1, "_primary_term": 1},
         [],
         "x",
     ],

@@ -85,6 +85,8 @@ def test_what_is_behind_the_last_token() -> None:
         ("🐶", "dog"),
         ("❤\ufe0f and ★", "heart and star"),
         ("⛄^2 -🐱", "snowman^2 -cat"),
+        ("🌊", "water wave"),
+        ("-🌊 +☀\ufe0f 🌊^2", "-wave +sun wave^2"),
         ("©2019 5° ①", "©2019 5° ①"),
         ("🇫🇷", "🇫🇷"),
     ],

@@ -282,9 +282,10 @@ def near_in(language: str, word: str, counts: Mapping[str, int], number: int) ->
     for english, own in translated(counts, language).items():
         photos[own.lower()] += counts[english]
         written[own.lower()] = own
-    begun = word.lower()[: len(word) - ENDING]  # as its forms begin
-    near = nearest_words(word, photos, number, LETTERS)
-    return [written[other] for other in near if not other.startswith(begun)]
+    own = word.lower()
+    forms = {own[:end] for end in range(max(1, len(own) - ENDING), len(own))}  # of which it has an ending
+    near = nearest_words(word, photos, number + len(forms), LETTERS)
+    return [written[other] for other in near if other not in forms][:number]
 
 
 def suggest(

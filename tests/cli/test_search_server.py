@@ -273,7 +273,6 @@ def test_addresses(lexlip: Run, address: str, why: str) -> None:
         ("--sort", "date"),
         ("--group",),
         ("--rerank", "m"),
-        ("--html", "x.html"),
         ("-f", "paths"),
         ("--min-score", "1"),
     ],
@@ -281,7 +280,7 @@ def test_addresses(lexlip: Run, address: str, why: str) -> None:
 def test_what_needs_an_index_here(lexlip: Run, more: tuple[str, ...]) -> None:
     result = lexlip("search", ALL, "--server", "qdrant+http://host/photos", *more, code=2)
     name = {"-f": "--format"}.get(more[0], more[0])
-    here = ("--index", "--captions", "--rerank", "--html")
+    here = ("--index", "--captions", "--rerank")
     other = "" if name in here else ", or one that `lexlip index --server` has made"
     assert f"{name} needs an index on this machine{other}: leave it or --server out" in result.stderr
 

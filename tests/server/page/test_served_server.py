@@ -94,7 +94,7 @@ def test_photos_of_a_folder(visit: Visit, address: str, photos: Path) -> None:
         page.locator("[data-index='0']").focus()
         page.keyboard.press("Space")
         expect(page.locator(".does > *")).to_have_text(
-            ["all that fit", "download", "contact sheet", "copy paths", "save list"]
+            ["all that fit", "download", "contact sheet", "copy paths", "save list", "★ star", "add to album"]
         )
         with page.expect_download() as download:
             page.get_by_role("button", name="download").click()

@@ -37,11 +37,11 @@ class PartEncoder(ModelActor):
         self._source = source
 
     def index(self, numbers: Sequence[int]) -> EncodedPart:
-        """Encode the photos with these numbers; DataError: this machine sees none of them."""
+        """Encode the photos with these numbers; DataError: this machine does not see one."""
         before, files = self._done, dict.fromkeys(map(self._source.file, numbers))
-        if not any(map(os.path.exists, files)):
+        if lacking := next((file for file in files if not os.path.exists(file)), None):  # noqa: PTH110
             raise DataError(
-                f"{socket.gethostname()} does not see {next(iter(files))}: put it where all machines see it"
+                f"{socket.gethostname()} does not see {lacking}: put it where all machines see it"
             )
 
         def count(done: int, total: int) -> None:

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from anserini_bridge.sparse_rows import Rows
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import ModelActor, ShardSettings
+from lexlip.cluster.shard_indexer import ModelActor
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.data import Source
 from lexlip.data.facts import Facts
 from lexlip.errors import DataError
+from lexlip.models.contract import EncodingSettings
 from lexlip.models.model_folder import lasting_name
 from lexlip.search_servers.server_indexing import Encode, Outcome, Take, encode_with
-from lexlip.sparse.quantize import Scheme
 from lexlip.words.plain_text import counted
 
 AT_ONCE = 256  # photos of a part
@@ -32,7 +32,7 @@ class EncodedPart(NamedTuple):
 class PartEncoder(ModelActor):
     """An actor of Ray that encodes parts of a source, which all machines see at the same place."""
 
-    def __init__(self, settings: ShardSettings, threads: int | None, source: Source) -> None:
+    def __init__(self, settings: EncodingSettings, threads: int | None, source: Source) -> None:
         super().__init__(settings, threads)
         self._source = source
 
@@ -48,8 +48,9 @@ class PartEncoder(ModelActor):
             self._done = before + done
 
         taken: list[tuple[Rows, list[tuple[int, Facts]]]] = []
-        how = self._settings.topk, self._settings.scheme, self._settings.workers, count
-        outcome = encode_with(self._encoder, self._source, numbers, lambda *some: taken.append(some), *how)
+        outcome = encode_with(
+            self._encoder, self._source, numbers, lambda *some: taken.append(some), self._settings, count
+        )
         return EncodedPart(taken, outcome)
 
 
@@ -60,15 +61,10 @@ def encode_on(address: str) -> Encode:
         source: Source,
         numbers: Sequence[int],
         take: Take,
-        model: str,
-        identity: str,
-        device: str,
-        topk: int | None,
-        scheme: Scheme,
-        workers: int,
+        settings: EncodingSettings,
         progress: bool,
     ) -> Outcome:
-        settings = ShardSettings(lasting_name(model), identity, device, topk, scheme, workers)
+        settings = settings._replace(model=lasting_name(settings.model))
         parts = [numbers[start : start + AT_ONCE] for start in range(0, len(numbers), AT_ONCE)]
         outcome = Outcome([], {}, set())
 

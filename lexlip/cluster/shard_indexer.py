@@ -20,8 +20,8 @@ from lexlip.indexing.damage import look_for_damage
 from lexlip.retrieval.photo_table import open_photos
 
 if TYPE_CHECKING:
+    from lexlip.models.contract import EncodingSettings
     from lexlip.queries.photo_vectors import Progress
-    from lexlip.sparse.quantize import Scheme
 
 
 RECORD = "shard.json"
@@ -75,24 +75,13 @@ def checksums(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): checksum(path) for path in named}
 
 
-class ShardSettings(NamedTuple):
-    """How shards are made: by which model, where, and as `lexlip.indexing.impact.index_photos` is told."""
-
-    model: str
-    identity: str
-    device: str
-    topk: int | None
-    scheme: Scheme
-    workers: int
-
-
 class ModelActor:
     """An actor of Ray with a model; its methods run in threads, of which so many encode.
 
     `threads` is None for a GPU, or for all cores.
     """
 
-    def __init__(self, settings: ShardSettings, threads: int | None = None) -> None:
+    def __init__(self, settings: EncodingSettings, threads: int | None = None) -> None:
         if threads is not None:
             os.environ["LEXLIP_CORES"] = str(threads)  # others of this machine's cores have actors too
         self._settings = settings
@@ -123,7 +112,7 @@ class ShardIndexer(ModelActor):
     """An actor that makes shards."""
 
     def __init__(
-        self, settings: ShardSettings, threads: int | None = None, tell: Progress | None = None
+        self, settings: EncodingSettings, threads: int | None = None, tell: Progress | None = None
     ) -> None:
         super().__init__(settings, threads)
         self._tell = tell

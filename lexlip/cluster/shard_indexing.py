@@ -20,7 +20,7 @@ from anserini_bridge import BridgeError, folder_megabytes, read_header, read_met
 from anserini_bridge.jvm import has_anserini
 from anserini_bridge.storage import UNFINISHED, WriterLock, check_writable, next_data_folder, remove_leftovers
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardSettings, ShardWork, read_record
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardRecord, ShardWork, read_record
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.data import Given, Skipped, Unlisted
 from lexlip.data.files import mount_points, path_of, state_of
@@ -30,6 +30,7 @@ from lexlip.errors import ConfigError, DataError, FixableError, writing_index
 from lexlip.indexing.bm25 import write_texts
 from lexlip.indexing.report import Indexed
 from lexlip.machine.progress import ProgressBar
+from lexlip.models.contract import EncodingSettings
 from lexlip.models.model_folder import keep_checkpoint, kind_of, lasting_name, model_folder, read_description
 from lexlip.registry import MODELS
 from lexlip.retrieval.collection import store_given
@@ -94,7 +95,7 @@ def index_shards(
             names = names_of(tars, identity, topk, scheme)
             before = take_over(index, names, set(names.values()) if anew else ())
             works = works_of(index, root, {tar: name for tar, name in names.items() if tar not in before})
-            settings = ShardSettings(name, identity, device, topk, scheme, workers)
+            settings = EncodingSettings(name, identity, device, topk, scheme, workers)
             failed = make_shards(works, settings, address, len(tars), progress)
             extra = {"model": name, **describe_tars((str(source),), tars, listed, index)}
             records = commit(index, names, failed, extra, True, anew)
@@ -144,7 +145,7 @@ def report(
 
 def make_shards(
     works: Mapping[str, ShardWork],
-    settings: ShardSettings,
+    settings: EncodingSettings,
     address: str | None,
     total: int,
     progress: bool | Progress,

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from lexlip.cluster.session import cause_of
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardSettings
+from lexlip.cluster.shard_indexer import ShardIndexer
 from lexlip.errors import DataError
 from lexlip.machine.progress import ProgressBar
+from lexlip.models.contract import EncodingSettings
 
 TRIES = 3  # of a shard, each on another actor if there is one
 LOOK = 0.5  # seconds between looks at the actors
@@ -35,7 +36,7 @@ class ShardQueue:
 
     def __init__(
         self,
-        settings: ShardSettings,
+        settings: EncodingSettings,
         total: int,
         progress: bool,
         actor: tuple[Any, ...] = (ShardIndexer,),

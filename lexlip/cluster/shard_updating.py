@@ -25,7 +25,7 @@ from anserini_bridge import (
 )
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.storage import METADATA_FILE, UNFINISHED, WriterLock, check_writable
-from lexlip.cluster.shard_indexer import ShardSettings, checksums, read_record, write_record
+from lexlip.cluster.shard_indexer import checksums, read_record, write_record
 from lexlip.cluster.shard_indexing import (
     commit,
     describe_tars,
@@ -53,6 +53,7 @@ from lexlip.indexing.update import (
     name_to_store,
     would_lose,
 )
+from lexlip.models.contract import EncodingSettings
 from lexlip.models.model_folder import model_folder, read_description
 from lexlip.retrieval.collection import check_same_collection, given_again
 from lexlip.retrieval.seal import sealed_tables
@@ -220,7 +221,7 @@ def update_shards(
             earlier = {tar: str(data / old) for tar, old in folders.items() if old not in damaged}
             new = {tar: shard for tar, shard in names.items() if tar not in complete}
             works = works_of(index, root, new, earlier, whole=not prune)
-            settings = ShardSettings(name, identity, device, *made_with[1:], workers)
+            settings = EncodingSettings(name, identity, device, *made_with[1:], workers)
             failed = make_shards(works, settings, address, len(names), progress)
             stay = {} if prune else {tar: folders[tar] for tar in failed if tar in folders}
             if anew and stay:

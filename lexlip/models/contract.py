@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 from PIL import Image
 from scipy.sparse import csr_matrix
@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from lexlip.config import ModelConfig
 from lexlip.registry import Metric
 from lexlip.sparse.balance import Balance
+from lexlip.sparse.quantize import Scheme
 from lexlip.sparse.word_chances import LikelyWords
 from lexlip.words.vocabulary import Vocabulary
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 
 QueryEncoder = Literal["network", "words"]
 """How a sentence becomes a vector: by the text encoder, or by one learned weight per word."""
+
+
+class EncodingSettings(NamedTuple):
+    """How photos are encoded: by which model, where, and as `lexlip.indexing.impact.index_photos` is told."""
+
+    model: str
+    identity: str
+    device: str
+    topk: int | None
+    scheme: Scheme
+    workers: int
 
 
 class Encoder(Protocol):

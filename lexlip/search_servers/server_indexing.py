@@ -29,6 +29,7 @@ from lexlip.indexing.report import Indexed, Updated
 from lexlip.indexing.text_reader import reader_name
 from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
+from lexlip.models.contract import EncodingSettings
 from lexlip.models.model_folder import check_model, kind_of, model_folder, read_description, read_words
 from lexlip.other_engines.ask import NoIndex, Unreachable
 from lexlip.other_engines.engine_contract import Made
@@ -92,12 +93,7 @@ class Encode(Protocol):
         source: Source,
         numbers: Sequence[int],
         take: Take,
-        model: str,
-        identity: str,
-        device: str,
-        topk: int | None,
-        scheme: Scheme,
-        workers: int,
+        settings: EncodingSettings,
         progress: bool,
     ) -> Outcome: ...
 
@@ -106,20 +102,15 @@ def encode_here(
     source: Source,
     numbers: Sequence[int],
     take: Take,
-    model: str,
-    identity: str,
-    device: str,
-    topk: int | None,
-    scheme: Scheme,
-    workers: int,
+    settings: EncodingSettings,
     progress: bool,
 ) -> Outcome:
     """Encode photos in this process, see `Encode`."""
     from lexlip.queries.photo_encoder import open_encoder
 
-    check_model(model)
-    encoder = open_encoder(model, device)
-    return encode_with(encoder, source, numbers, take, topk, scheme, workers, "index" if progress else None)
+    check_model(settings.model)
+    encoder = open_encoder(settings.model, settings.device)
+    return encode_with(encoder, source, numbers, take, settings, "index" if progress else None)
 
 
 def encode_with(
@@ -127,17 +118,17 @@ def encode_with(
     source: Source,
     numbers: Sequence[int],
     take: Take,
-    topk: int | None,
-    scheme: Scheme,
-    workers: int,
+    settings: EncodingSettings,
     progress: str | Progress | None,
 ) -> Outcome:
     """Encode photos with an encoder that is open, see `Encode`."""
     from lexlip.indexing.impact import impacts
     from lexlip.queries.photo_vectors import PhotoVectors
 
-    photos = PhotoVectors(encoder, source, workers=workers, progress=progress, indices=numbers, facts=True)
-    for ids, rows in impacts(photos, topk, scheme):
+    photos = PhotoVectors(
+        encoder, source, workers=settings.workers, progress=progress, indices=numbers, facts=True
+    )
+    for ids, rows in impacts(photos, settings.topk, settings.scheme):
         take(Rows.of(rows), photos.take_facts(ids))
     return Outcome(photos.skipped, photos.unreadable, photos.away)
 
@@ -431,9 +422,11 @@ class _Run:
             self.encoded |= self._ids(number for number, _ in photos)
 
         metadata = self.metadata
-        how = metadata.encoder, self.device, metadata.topk, metadata.quantization["scheme"]
-        more = self.workers, self.progress
-        self.outcome = self.encode(self.source, plan.to_encode, take, self.model, *how, *more)
+        scheme = metadata.quantization["scheme"]
+        settings = EncodingSettings(
+            self.model, metadata.encoder, self.device, metadata.topk, scheme, self.workers
+        )
+        self.outcome = self.encode(self.source, plan.to_encode, take, settings, self.progress)
         if len(self.outcome.skipped) == len(self.source):
             from lexlip.queries.photo_vectors import none_read
 

@@ -12,9 +12,10 @@ import pytest
 
 from anserini_bridge.storage import UNFINISHED
 from lexlip.cluster.session import connected
-from lexlip.cluster.shard_indexer import ShardIndexer, ShardSettings, ShardWork
+from lexlip.cluster.shard_indexer import ShardIndexer, ShardWork
 from lexlip.cluster.shard_indexing import commit, describe_tars, names_of
 from lexlip.data import Scenes
+from lexlip.models.contract import EncodingSettings
 from lexlip.models.model_folder import read_description
 from tests.data.pictures import write_tar
 from tests.tiny import CAPTIONS
@@ -63,7 +64,7 @@ def sharded_index(folder: Path, model: Path, tars: int) -> Path:
     paths = write_tars(folder / "tars", tars)
     index = folder / "many"
     identity = read_description(model)["identity"]
-    indexer = ShardIndexer(ShardSettings(str(model), identity, "cpu", 32, "unit", 0))
+    indexer = ShardIndexer(EncodingSettings(str(model), identity, "cpu", 32, "unit", 0))
     indexer.open()
     (index / UNFINISHED).mkdir(parents=True)
     names = names_of(paths, identity, 32, "unit")

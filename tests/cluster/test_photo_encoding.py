@@ -9,9 +9,9 @@ import pytest
 from anserini_bridge.sparse_rows import Rows
 from lexlip.cluster import photo_encoding
 from lexlip.cluster.photo_encoding import PartEncoder, encode_on
-from lexlip.cluster.shard_indexer import ShardSettings
 from lexlip.data import Given, Source, open_library
 from lexlip.errors import DataError
+from lexlip.models.contract import EncodingSettings
 from lexlip.models.model_folder import read_description
 from lexlip.search_servers.server_indexing import Encode, Outcome, encode_here
 from tests.cli.conftest import Run, as_json
@@ -41,8 +41,8 @@ def encoded(
             taken[number] = [one.tolist() for one in rows.row(row)], facts
 
     identity = identity or read_description(model)["identity"]
-    how = (str(model), identity, "cpu", 32, "unit", 1, False)
-    return taken, encode(source, numbers, take, *how)  # type: ignore[arg-type]
+    settings = EncodingSettings(str(model), identity, "cpu", 32, "unit", 1)
+    return taken, encode(source, numbers, take, settings, False)
 
 
 @pytest.mark.slow
@@ -73,16 +73,17 @@ def test_what_a_machine_does_not_see_is_said_and_the_others_are_given(
     def take(rows: Rows, photos: list[tuple[int, Any]]) -> None:
         taken.update(photos)
 
-    how: Any = (str(model_folder), read_description(model_folder)["identity"], "cpu", 32, "unit", 1, False)
+    identity = read_description(model_folder)["identity"]
+    settings = EncodingSettings(str(model_folder), identity, "cpu", 32, "unit", 1)
     why = r"^4 photos could not be encoded on the cluster \(\S+ does not see .*/5\.jpg: put it where all"
     with pytest.raises(DataError, match=why):
-        encode_on("local")(library, list(range(len(library))), take, *how)
+        encode_on("local")(library, list(range(len(library))), take, settings, False)
     assert len(taken) >= len(library) - 5
 
 
 def test_a_part_counts_as_it_goes(library: Source, model_folder: Path) -> None:
     """In this process, without a cluster."""
-    settings = ShardSettings(
+    settings = EncodingSettings(
         str(model_folder), read_description(model_folder)["identity"], "cpu", 32, "unit", 1
     )
     actor = PartEncoder(settings, None, library)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from lexlip.cluster.shard_indexer import ShardSettings, ShardWork
+from lexlip.cluster.shard_indexer import ShardWork
 from lexlip.cluster.shard_queue import ShardQueue
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.api import index
+from lexlip.models.contract import EncodingSettings
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
 from lexlip.search.engines.shard import read_sharded
@@ -109,7 +110,7 @@ def test_without_free_processors_it_ends_and_with_one_it_makes_all_shards(
 def test_a_cluster_with_another_model_is_one_sentence(tmp_path: Path, model_folder: Path) -> None:
     (tar,) = write_tars(tmp_path / "tars", 1)
     work = ShardWork(str(tar), str(tar.parent), tar.stat().st_size, str(tmp_path / "shard"))
-    settings = ShardSettings(str(model_folder), "another", "cpu", 32, "unit", 0)
+    settings = EncodingSettings(str(model_folder), "another", "cpu", 32, "unit", 0)
     with pytest.raises(ModelError, match=r"^.* and another where the command runs: install the same on .*$"):
         ShardQueue(settings, 1, False).run([work])
 

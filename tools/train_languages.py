@@ -65,12 +65,15 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.top_words import topk
 
 TEACHER = "mini"
-ROUNDS = 800, 500, 1000, 500, 700  # steps; the learning rate starts again in each (SGDR, arXiv 1608.03983)
-LATER, LAST = sum(ROUNDS[:2]), sum(ROUNDS[:4])  # the steps from which batches are as below
 WARMUP, EVERY = 60, 100  # EVERY: steps between checkpoints
 BATCH = {"english": 96, "translated": 60, "names": 36}  # texts
 LATER_BATCH = {"english": 40, "translated": 64, "sentences": 28, "switched": 32, "names": 16, "words": 28}
-LAST_BATCH = {"english": 24, "translated": 40, "sentences": 104, "switched": 16, "names": 8, "words": 16}
+SENTENCES = {"english": 24, "translated": 40, "sentences": 104, "switched": 16, "names": 8, "words": 16}
+LAST_BATCH = {"english": 16, "translated": 72, "sentences": 96, "switched": 8, "names": 8, "words": 8}
+ROUNDS = (  # steps, each with a batch; the learning rate starts again in each (SGDR, arXiv 1608.03983)
+    (800, BATCH), (500, BATCH), (1000, LATER_BATCH), (500, LATER_BATCH), (700, SENTENCES), (400, LAST_BATCH)
+)  # fmt: skip
+LATER = 1300  # the step from which a photo's English captions count by their nearness
 BEHIND = {"ja": 4, "ko": 4, "ru": 4, "cs": 2, "uk": 2, "zh": 2}  # how often sentences of these are drawn
 SWITCHED = 0.9  # how likely a word that the dictionary has is exchanged
 NEARNESS = 0.1  # temperature of the weights of a photo's English captions
@@ -269,9 +272,13 @@ class Student(nn.Module):
         }
 
 
-def batch_of(step: int) -> dict[str, int]:
-    """Return how many texts of each kind a step has."""
-    return BATCH if step < LATER else LATER_BATCH if step < LAST else LAST_BATCH
+def round_of(step: int) -> tuple[int, int, dict[str, int]]:
+    """Return the place of a step in its round, and that round's steps and batch."""
+    for steps, batch in ROUNDS:
+        if step < steps:
+            return step, steps, batch
+        step -= steps
+    raise ValueError("the step comes after the last round")
 
 
 class Batches:
@@ -311,7 +318,7 @@ class Batches:
         """
         rng = np.random.default_rng([0, step])
         drawn: list[tuple[str, list[int]]] = []
-        for kind, number in batch_of(step).items():
+        for kind, number in round_of(step)[2].items():
             if kind == "english":
                 rows = rng.choice(self.lessons.captions, number, replace=False).tolist()
                 drawn += [(self.lessons.english[row], [row]) for row in rows]
@@ -386,10 +393,7 @@ def losses(vectors: Tensor, units: Tensor, lengths: Tensor) -> tuple[Tensor, Ten
 
 def rate(step: int) -> float:
     """Return the learning rate of a step as a share of the highest: it rises, and falls as a cosine."""
-    for steps in ROUNDS:
-        if step < steps:
-            break
-        step -= steps
+    step, steps, _ = round_of(step)
     return min(1, (step + 1) / WARMUP) * (0.02 + 0.49 * (1 + math.cos(math.pi * step / steps)))
 
 
@@ -407,8 +411,9 @@ def train(student: Student, batches: Batches, work: Path) -> None:
         student.load_state_dict(saved["student"], strict=False)
         optimizer.load_state_dict(saved["optimizer"])
         begun = saved["step"]
-    with ProgressBar(total=sum(ROUNDS), initial=begun, desc="student", unit="step") as bar:
-        for step in range(begun, sum(ROUNDS)):
+    all_steps = sum(steps for steps, _ in ROUNDS)
+    with ProgressBar(total=all_steps, initial=begun, desc="student", unit="step") as bar:
+        for step in range(begun, all_steps):
             factor = rate(step)
             for group in optimizer.param_groups:
                 group["lr"] = group["full"] * factor
@@ -422,12 +427,12 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             loss.backward()
             nn.utils.clip_grad_norm_([one for learned, _ in parts for one in learned], 1.0)
             optimizer.step()
-            kinds = batch_of(step)
+            kinds = round_of(step)[2]
             means = [some.mean().item() for some in cosines.split(list(kinds.values()))]
             shown = dict(zip(kinds, means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
             bar.update()
-            if (step + 1) % EVERY == 0 or step + 1 == sum(ROUNDS):
+            if (step + 1) % EVERY == 0 or step + 1 == all_steps:
                 state = {k: v for k, v in student.state_dict().items() if "word_embeddings" not in k}
                 saved = {"student": state, "optimizer": optimizer.state_dict(), "step": step + 1}
                 _save(saved, file)

@@ -120,9 +120,8 @@ def test_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
         words={"es": spanish},
     )
     batches = tool.Batches(found, taught)
-    monkeypatch.setattr(tool, "BATCH", {"english": 2, "translated": 1, "names": 1})
-    monkeypatch.setattr(tool, "LATER_BATCH", {"sentences": 1, "words": 1, "switched": 20})
-    monkeypatch.setattr(tool, "LATER", 1)
+    first, second = {"english": 2, "translated": 1, "names": 1}, {"sentences": 1, "words": 1, "switched": 20}
+    monkeypatch.setattr(tool, "ROUNDS", ((1, first), (1, second)))
     texts, teachers, lengths = batches.draw(0)
     assert sorted(texts[:2]) == ["A dog", "dogs."]
     assert texts[2:] == ["ein Hund", "Hund"]
@@ -138,8 +137,8 @@ def test_sentences_of_languages_that_are_behind_are_drawn_more_often(monkeypatch
     sentences = {name: tool.Texts([name], [[0]]) for name in ("es", "ko")}
     found = tool.Lessons(["A dog"], 1, {}, {}, sentences, {})
     batches = tool.Batches(found, csr_matrix(np.ones((1, 3), np.float32)))
-    monkeypatch.setattr(tool, "LAST_BATCH", {"sentences": 5000})
-    texts, *_ = batches.draw(tool.LAST)
+    monkeypatch.setattr(tool, "ROUNDS", ((1, {"sentences": 5000}),))
+    texts, *_ = batches.draw(0)
     assert texts.count("ko") / texts.count("es") == pytest.approx(tool.BEHIND["ko"], rel=0.1)
 
 
@@ -186,9 +185,8 @@ def test_it_learns_goes_on_and_writes_a_model(
     lessons()
     kinds = ("english", "translated", "names", "sentences", "switched", "words")
     sizes = {
-        "EVERY": 2, "WARMUP": 1, "ROUNDS": (3, 1, 1), "LATER": 3, "LAST": 4,
-        "BATCH": dict.fromkeys(kinds[:3], 2), "LATER_BATCH": dict.fromkeys(kinds, 2),
-        "LAST_BATCH": dict.fromkeys(kinds, 1),
+        "EVERY": 2, "WARMUP": 1, "LATER": 3,
+        "ROUNDS": ((3, dict.fromkeys(kinds[:3], 2)), (1, dict.fromkeys(kinds, 2))),
     }  # fmt: skip
     for name, value in sizes.items():
         monkeypatch.setattr(tool, name, value)
@@ -229,7 +227,7 @@ def test_it_learns_goes_on_and_writes_a_model(
 
 
 def test_the_rate_rises_and_falls_in_each_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool, "ROUNDS", (100, 50))
+    monkeypatch.setattr(tool, "ROUNDS", ((100, {}), (50, {})))
     monkeypatch.setattr(tool, "WARMUP", 10)
     assert tool.rate(0) == tool.rate(100) == pytest.approx(0.1)
     assert tool.rate(50) == tool.rate(125) == pytest.approx(0.51)

@@ -29,7 +29,7 @@ def test_a_server_answers_as_the_index_does(indexed: Run, kind: str) -> None:
         assert missing.endswith(f"has no index named {there.name} (404): {MAKE_IT}")
         assert load(there.export(Path(".lexlip"), Path("out"))).returncode == 0
         found = json.loads(indexed("search", ALL, "-k", 4, "--json", "--server", at).stdout)
-        assert "no photo shares a word" in indexed("search", "--server", at, "-k", 1, "🐱").stdout
+        assert "no photo shares a word" in indexed("search", "--server", at, "-k", 1, "犬").stdout
     assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in here["hits"]]
     # a weight above 511 is rounded to the nearest of nine bits by OpenSearch
     tolerance = 2e-3 if kind == "opensearch" else 1e-12

@@ -20,7 +20,7 @@ from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of,
 from lexlip.search_servers.photo_queries import A_PHOTO, Condition, Scored
 from lexlip.search_servers.photo_store import Action, PhotoStore
 from lexlip.search_servers.solr_store import SolrStore
-from lexlip.words.plain_text import counted
+from lexlip.words.plain_text import counted, readable
 
 STORES: dict[str, type[PhotoStore]] = {"opensearch": OpenSearchStore, "solr": SolrStore}
 """The engines that photos are indexed into, by name."""
@@ -122,9 +122,9 @@ class PhotoIndex:
             return
         try:
             busy = self._write(actions)
-        except TooLarge:
+        except TooLarge as error:
             if len(actions) == 1:
-                raise
+                raise TooLarge(f"{_named(actions[0])} is not written: {error}") from None
             half = len(actions) // 2
             self.write(actions[:half])
             self.write(actions[half:])
@@ -253,3 +253,11 @@ class PhotoIndex:
                 raise
             except Later as error:
                 raise type(error)(f"{error}; it was asked again for {sum(WAITS)} seconds") from None
+
+
+def _named(action: Action) -> str:
+    """Return what an action is about, for people."""
+    key, document = action
+    return (
+        f"the photo {readable(document['id'])!r}" if document and "id" in document else f"the document {key}"
+    )

@@ -66,4 +66,4 @@ def test_https_with_an_authority_of_ones_own_a_user_and_a_password(
         monkeypatch.setenv(ask.PASSWORD, "PASSWORD")
         assert "query words: " in indexed(*asked).stdout
         plain = error(indexed(*asked[:-1], asked[-1].replace("+https", "+http"), code=2))
-        assert "(400: <html>" in plain
+        assert plain.endswith("answers with an error (400: The plain HTTP request was sent to HTTPS port)")

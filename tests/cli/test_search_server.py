@@ -13,7 +13,7 @@ from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
 from tests.cli.conftest import ALL, Run, error
 from tests.other_engines.exported import exported
-from tests.other_engines.stand_in import basic, stand_in
+from tests.other_engines.stand_in import Refused, basic, serving, stand_in
 
 ENGINES = ("opensearch", "elasticsearch", "solr", "qdrant", "milvus", "vespa")
 SECRETS = {
@@ -134,6 +134,32 @@ def test_a_server_that_fails_is_one_sentence(
     assert FAULTS[fault] in error(result)
     assert "s3cret" not in result.output
     assert len(asked) == 1
+
+
+NGINX = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<h1>{0}</h1>\r\n</body>\r\n</html>\r\n"
+PAGES = {
+    NGINX.format("502 Bad Gateway"): "(502: Bad Gateway)",
+    NGINX.format("400 The plain HTTP request was sent to HTTPS port"): (
+        "(400: The plain HTTP request was sent to HTTPS port)"
+    ),
+    '<!DOCTYPE html><TITLE lang="en">Error 500 A&amp;B\n\x1b[31m down</TITLE>': "(500: A&B \\x1b[31m down)",
+    "  <p>no title</p>": "(503)",
+    "one\nline\n": "(503: one line)",
+    "": "(500)",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_of_a_proxys_page_the_title_is_shown(lexlip: Run, page: str) -> None:
+    said = PAGES[page]
+
+    def reply(*_: Any) -> str:
+        raise Refused(int(said[1:4]), page)
+
+    with serving(reply) as url:
+        assert error(lexlip("search", ALL, "--server", f"qdrant+{url}/photos", code=2)) == (
+            f"{url} answers with an error {said}"
+        )
 
 
 PART = "answered for only a part of its documents "

@@ -145,8 +145,14 @@ def test_a_bulk_that_is_too_large_is_halved() -> None:
         index.write(ACTIONS)
     assert server.held == dict(ACTIONS)
     assert max(map(len, server.requests)) <= 3
-    with bulks(largest=10) as (index, _), pytest.raises(DataError, match="413"):
+    with bulks(largest=10) as (index, _), pytest.raises(DataError) as error:
         index.write(ACTIONS)
+    sent = len(b'{"index": {"_id": "k0"}}\n{"id":"0.jpg"}\n')
+    limits = "OpenSearch: http.max_content_length; nginx: client_max_body_size"
+    assert str(error.value) == (
+        f"the photo '0.jpg' is not written: {index.server.url} takes no request of {sent} bytes (413):"
+        f" let it, or the proxy before it, take larger ones ({limits})"
+    )
 
 
 def test_nothing_is_sent_for_nothing() -> None:

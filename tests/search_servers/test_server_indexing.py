@@ -164,6 +164,10 @@ def test_https_with_an_authority_of_ones_own_a_user_and_a_password(
         assert counts(as_json(lexlip, *how)) == {"deleted": 1, "unchanged": 11}
         asking = ("search", "dogs in snow", "--server")
         found = [as_json(lexlip, *asking, where)["hits"] for where in (there, address)]
+        (tmp_path / "photos" / "1.txt").write_text("long " * 2000)
+        said = error(lexlip(*how, code=2))
+        assert said.startswith(f"the photo '1.jpg' is not written: {url} takes no request of ")
+        assert "<" not in said
     assert found[0] == found[1]
     assert "PASSWORD" not in json.dumps(done)
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
-from lexlip.machine.progress import ProgressBar
-from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
+from lexlip.machine.progress import ProgressBar, Wait
+from lexlip.other_engines.ask import TIMEOUT, Later, NoIndex, Server, TooLarge
 from lexlip.other_engines.engine_contract import FIELD
 from lexlip.search_servers.opensearch_store import OpenSearchStore
 from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector
@@ -41,14 +41,16 @@ class PhotoIndex:
 
     Attributes:
         final: kinds of `Later` after which it is not asked again; after others it is for a while.
+        tell: is given a line that says what is waited for, if that takes over two seconds.
     """
 
     server: Server
     store: PhotoStore
     final: tuple[type[Later], ...] = (Later,)
+    tell: Callable[[str], object] | None = None
 
     @classmethod
-    def at(cls, address: str) -> PhotoIndex:
+    def at(cls, address: str, tell: Callable[[str], object] | None = None) -> PhotoIndex:
         """Return the index that an address names; ConfigError: see `Server.of`, or it is another engine's."""
         server = Server.of(address)
         name = server.engine.name
@@ -58,7 +60,7 @@ class PhotoIndex:
                 f" opensearch+https://HOST/INDEX, or load a `lexlip export {name}`"
             )
         server.engine.check_name(server.index)
-        return cls(server, STORES[name](server))
+        return cls(server, STORES[name](server), tell=tell)
 
     def __str__(self) -> str:
         return f"{self.server.engine.name}+{self.store.address}"
@@ -71,7 +73,8 @@ class PhotoIndex:
 
     def about(self) -> About | None:
         """Return what the index says about itself; None if it holds other documents, such as an export."""
-        found = self._ask(self.store.about)
+        first = f"waiting for {self.server.url} to answer, for at most {TIMEOUT} seconds"
+        found = self._ask(self.store.about, first)
         with self.understood():
             return None if found is None else About.of(*found)
 
@@ -129,15 +132,18 @@ class PhotoIndex:
             self.write(actions[:half])
             self.write(actions[half:])
             return
-        for waits in self._waits:
-            if not busy:
-                return
-            time.sleep(waits)
-            busy = self._write([action for action in actions if action[0] in busy])
+        with Wait(self.tell) as wait:
+            for seconds in self._waits:
+                if not busy:
+                    return
+                wait.now(f"{self._too_busy(busy)}{self._again}")
+                time.sleep(seconds)
+                busy = self._write([action for action in actions if action[0] in busy])
         if busy:
-            raise Later(
-                f"{self.server.url} is too busy to write {counted(len(busy), 'document')}: go on later"
-            )
+            raise Later(f"{self._too_busy(busy)}: go on later")
+
+    def _too_busy(self, keys: set[str]) -> str:
+        return f"{self.server.url} is too busy to write {counted(len(keys), 'document')}"
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
@@ -237,22 +243,30 @@ class PhotoIndex:
     def _waits(self) -> Sequence[float]:
         return () if Later in self.final else WAITS
 
-    def _ask(self, ask: Callable[[], Answer]) -> Answer:
-        """Return an answer; if the server may have one later, ask again, but after what is `final`."""
-        with self.understood():
-            for wait in self._waits:
+    @property
+    def _again(self) -> str:
+        return f"; asking again for at most {sum(self._waits)} seconds"
+
+    def _ask(self, ask: Callable[[], Answer], first: str = "") -> Answer:
+        """Return an answer; if the server may have one later, ask again, but after what is `final`.
+
+        `first` is what `tell` is given before it has refused one.
+        """
+        with self.understood(), Wait(self.tell, first) as wait:
+            for seconds in self._waits:
                 try:
                     return ask()
                 except self.final:
                     raise
-                except Later:
-                    time.sleep(wait)
+                except Later as error:
+                    wait.now(f"{error}{self._again}")
+                    time.sleep(seconds)
             try:
                 return ask()
             except self.final:
                 raise
             except Later as error:
-                raise type(error)(f"{error}; it was asked again for {sum(WAITS)} seconds") from None
+                raise type(error)(f"{error}; it was asked again for {sum(self._waits)} seconds") from None
 
 
 def _named(action: Action) -> str:

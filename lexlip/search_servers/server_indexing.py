@@ -147,6 +147,7 @@ def index_on_server(
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
+    tell: Callable[[str], object] | None = None,
     encode: Encode = encode_here,
 ) -> Indexed:
     """Index photos into an index on a server, which is made if there is none; or update it.
@@ -158,6 +159,7 @@ def index_on_server(
             one 32 words, and as the model ranks.
         update: refuse to make an index.
         prune, text, workers, device, progress: see `lexlip.indexing.api.index`.
+        tell: see `PhotoIndex`.
         encode: what encodes photos.
 
     Returns:
@@ -171,7 +173,7 @@ def index_on_server(
         ModelError: there is no such model, or it has no words.
     """
     started = time.perf_counter()
-    index = replace(PhotoIndex.at(address), final=(Unreachable,))  # it may be another address
+    index = replace(PhotoIndex.at(address, tell), final=(Unreachable,))  # it may be another address
     about, there = _about(index)
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")

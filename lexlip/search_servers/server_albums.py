@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Sequence
 
-from lexlip.retrieval.albums import Albums, check_name, no_album
+from lexlip.retrieval.albums import Albums, check_ids, check_name, no_album
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import Is
 from lexlip.search_servers.photo_store import Action
@@ -37,10 +37,10 @@ class ServerAlbums(Albums):
         return sorted({same_name(entry["album"]): entry["album"] for entry in entries}.values())
 
     def change(self, name: str, add: Iterable[str] = (), remove_ids: Iterable[str] = ()) -> int:
-        name, gone = check_name(name), set(remove_ids)
+        name, add, gone = check_name(name), check_ids(add), set(remove_ids)
         spelled = self._spelled().get(same_name(name), [])
         before = set(self._members(spelled)) if spelled else set()
-        new = [id for id in dict.fromkeys(add) if id not in before | gone]
+        new = [id for id in add if id not in before | gone]
         now = f"{time.time_ns():020}"
         entries = (
             {"album": spelled[0] if spelled else name, "member": id, "added": f"{now}-{number:010}"}

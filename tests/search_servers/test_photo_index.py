@@ -18,6 +18,7 @@ from lexlip.search_servers import photo_index
 from lexlip.search_servers.photo_documents import NO_TEXT, key_of
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import A_PHOTO, Scored
+from lexlip.search_servers.server_albums import ServerAlbums
 from lexlip.search_servers.server_indexing import index_on_server
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.search_servers.server_search import has_photos
@@ -203,6 +204,14 @@ def test_a_bulk_that_is_too_large_is_halved() -> None:
 
 def test_nothing_is_sent_for_nothing() -> None:
     PhotoIndex.at("opensearch+http://127.0.0.1:1/photos").write([])
+
+
+def test_an_album_holds_no_id_with_an_end_of_line() -> None:
+    """As in a folder, where an album is lines of ids; and nothing is sent."""
+    albums = ServerAlbums(PhotoIndex.at("opensearch+http://127.0.0.1:1/photos"))
+    for id in ("two\nlines.jpg", "two\rlines.jpg"):
+        with pytest.raises(DataError, match="has an end of line in its name: no album can hold it"):
+            albums.change("some", ["a.jpg", id])
 
 
 FACTS = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from lexlip.machine.progress import ProgressBar, Wait
 from lexlip.other_engines.ask import TIMEOUT, Later, NoIndex, Server, TooLarge
 from lexlip.other_engines.engine_contract import FIELD
 from lexlip.search_servers.opensearch_store import OpenSearchStore
-from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector
+from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector, with_facts
 from lexlip.search_servers.photo_queries import A_PHOTO, Condition, Scored
 from lexlip.search_servers.photo_store import Action, PhotoStore
 from lexlip.search_servers.solr_store import SolrStore
@@ -25,10 +25,15 @@ from lexlip.words.plain_text import counted, readable
 STORES: dict[str, type[PhotoStore]] = {"opensearch": OpenSearchStore, "solr": SolrStore}
 """The engines that photos are indexed into, by name."""
 
+AT_ONCE = 500  # documents of a bulk
+EVERY = 5.0  # seconds after which those are written that wait, however few
 PAGE = 10_000  # hits of one answer: OpenSearch gives no more by default
 _FEW = 1_000  # documents that are asked for together by their keys
 WAITS: Sequence[float] = (1, 2, 4, 8, 16, 30, 30, 30)
 """Seconds before a request is tried again while an index is written: a node needs half a minute to start."""
+
+Add = Callable[[Action], None]
+"""Takes what is to be written, see `PhotoIndex.bulks`."""
 
 Answer = TypeVar("Answer")
 
@@ -148,6 +153,40 @@ class PhotoIndex:
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
         return set(self._ask(partial(self.store.write, actions)))
+
+    @contextmanager
+    def bulks(self) -> Iterator[Add]:
+        """Give what takes actions, which are written together; those of an interrupted block, too."""
+        waiting: list[Action] = []
+        written = time.monotonic()
+
+        def write() -> None:
+            nonlocal written
+            some = waiting.copy()
+            waiting.clear()  # what the server refuses is not sent again
+            self.write(some)
+            written = time.monotonic()
+
+        def add(action: Action) -> None:
+            waiting.append(action)
+            if len(waiting) >= AT_ONCE or time.monotonic() - written > EVERY:
+                write()
+
+        try:
+            yield add
+        finally:
+            write()
+
+    def write_facts(self, facts: Mapping[str, Mapping[str, Any]], add: Add) -> None:
+        """Write what is another fact about photos now, by id."""
+        ids = list(facts)
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            found = zip(some, self.get(some), strict=True)
+            with self.understood():
+                changed = [(id, with_facts(one, facts[id])) for id, one in found if one is not None]
+            for id, document in changed:
+                add((key_of(id), document))
 
     def refresh(self) -> None:
         """Let searches see what was written."""

@@ -13,7 +13,6 @@ from lexlip.search_servers.photo_store import Action
 from lexlip.words.file_names import same_name
 
 _MOST = 10_000  # albums
-_AT_ONCE = 500  # documents of a bulk
 
 
 class ServerAlbums(Albums):
@@ -48,8 +47,9 @@ class ServerAlbums(Albums):
         )
         actions: list[Action] = [(_key(name, id), entry) for id, entry in zip(new, entries, strict=True)]
         actions += [(_key(name, id), None) for id in sorted(gone & before)]
-        for start in range(0, len(actions), _AT_ONCE):
-            self._index.write(actions[start : start + _AT_ONCE])
+        with self._index.bulks() as write:
+            for action in actions:
+                write(action)
         if actions:
             self._index.refresh()
         return len(new)

@@ -96,9 +96,14 @@ class Server:
                 f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
             )
         before, _, index = parts.path.rstrip("/").rpartition("/")
-        named = NAME.fullmatch(index) and (f"/{index}" != engine.root or before.endswith(engine.root))
+        named = index and (f"/{index}" != engine.root or before.endswith(engine.root))
         if not parts.hostname or not named or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
+        if not NAME.fullmatch(index):
+            raise ConfigError(
+                f"--server ends with {readable(index)!r}, which is no name of an index (ASCII letters,"
+                f" digits, '.', '_' and '-', the first a letter or a digit): {example}"
+            )
         if not parts.hostname.isascii():
             raise ConfigError(f"--server names a host that is not ASCII: {example}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

@@ -64,7 +64,7 @@ class PhotoIndex:
                 f"photos are indexed into {' or '.join(STORES)}, not into {name}: write the address as"
                 f" opensearch+https://HOST/INDEX, or load a `lexlip export {name}`"
             )
-        server.engine.check_name(server.index)
+        server.engine.check_name(server.index, "--server")
         return cls(server, STORES[name](server), tell=tell)
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import ssl
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -247,6 +248,11 @@ class Server:
             raise ConfigError(f"only one of {USER} and {PASSWORD} is set: set both")
         if not key and not user:
             return {}
+        if ":" in user:
+            raise ConfigError(f"{USER} holds a colon, which HTTP lets no name of a user have")
+        for name, value in ((USER, user), (PASSWORD, password)):
+            if any(unicodedata.category(one) in ("Cc", "Cs") for one in value):
+                raise ConfigError(f"{name} holds the end of a line, another control character, or no UTF-8")
         if key and not (key.isascii() and key.isprintable()):
             raise ConfigError(f"{KEY} holds other characters than printable ASCII")
         if key:

@@ -110,6 +110,29 @@ def test_names_and_passwords(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> N
         assert wrong.endswith("refuses this key (401: who are you, Bearer …?): check LEXLIP_SERVER_KEY")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        (ask.USER, "a:nn", "holds a colon"),
+        (ask.USER, "ann\n", "holds the end of a line"),
+        (ask.PASSWORD, "s3cret\n", "holds the end of a line"),
+        (ask.PASSWORD, "s3cret\udcff", "or no UTF-8"),
+        (ask.KEY, "s3cret\n", "holds other characters than printable ASCII"),
+    ],
+)
+def test_secrets_that_no_header_can_hold(
+    lexlip: Run, name: str, value: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name != ask.KEY:
+        monkeypatch.setenv(ask.USER, "ann")
+        monkeypatch.setenv(ask.PASSWORD, "s3cret")
+    monkeypatch.setenv(name, value)
+    result = lexlip("search", ALL, "--server", "qdrant+http://127.0.0.1:1/photos", code=2)
+    assert error(result).startswith(f"{name} holds ")
+    assert why in error(result)
+    assert "s3cret" not in result.output
+
+
 FAULTS = {
     "404": "has no index named photos (404): make it with `lexlip index --server`, or load an export",
     "403": "gives this key no right to search photos (403: of the test)",

@@ -181,6 +181,7 @@ def _index_on_server(
 ) -> Indexed:
     """Index photos into an index on a server, or update it; with an address of Ray, encode them there."""
     from lexlip.data import Given
+    from lexlip.machine.progress import tell
     from lexlip.search_servers.server_indexing import index_on_server
 
     for typed in options.given_of(context, NOT_OF_SERVERS):
@@ -195,7 +196,7 @@ def _index_on_server(
         from lexlip.cluster.photo_encoding import encode_on
 
         of_run["encode"] = encode_on(ray)
-    return index_on_server(given, server, topk=topk, update=update, **of_run)
+    return index_on_server(given, server, topk=topk, update=update, tell=tell, **of_run)
 
 
 def _check_options(context: click.Context, kind: str) -> None:

@@ -346,9 +346,10 @@ def _has_photos(context: click.Context, address: str) -> bool:
             raise click.UsageError(
                 f"{typed} with --server needs the folder of the photos: give --photos FOLDER"
             )
+    from lexlip.machine.progress import tell
     from lexlip.search_servers.server_search import has_photos
 
-    return has_photos(address)
+    return has_photos(address, tell)
 
 
 def _open_server(context: click.Context) -> PhotoSearch:

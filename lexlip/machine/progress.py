@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from threading import Lock, Timer
+from typing import Any, Self
 
 from tqdm import tqdm
 
 EVERY = 5.0  # seconds between two lines
+LONG = 2.0  # seconds of a wait after which it is told
 
 
 class ProgressBar(tqdm):
@@ -37,3 +40,47 @@ class _Lines:
 
     def flush(self) -> None:
         """Lines are flushed when they are written."""
+
+
+class Wait:
+    """A `with` block that waits for something, which is told once if that takes over two seconds.
+
+    Args:
+        tell: is given the line, perhaps in another thread; None: nobody is told.
+        what: the line, see `now`.
+    """
+
+    def __init__(self, tell: Callable[[str], object] | None, what: str = "") -> None:
+        self._tell, self._what = tell, what
+        self._long, self._lock = False, Lock()
+        self._timer = Timer(LONG, self._is_long)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        if self._tell is not None:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def now(self, what: str) -> None:
+        """Say what is waited for from now on; an empty line is not told."""
+        with self._lock:
+            self._what = what
+            self._told()
+
+    def _is_long(self) -> None:
+        with self._lock:
+            self._long = True
+            self._told()
+
+    def _told(self) -> None:
+        if self._long and self._what and self._tell is not None:
+            self._tell(self._what)
+            self._tell = None
+
+
+def tell(line: str) -> None:
+    """Show a line on stderr, above the bar if there is one."""
+    ProgressBar.write(line, sys.stderr)

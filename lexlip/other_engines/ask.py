@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
 import ssl
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +32,8 @@ from lexlip.words.plain_text import readable
 TIMEOUT = 30  # seconds without a byte
 LARGEST_ANSWER = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
+_PAGE = re.compile(r"\s*<")
+_TITLE = re.compile(r"<title[^>]*>(?:\s*(?:Error )?\d{3}\b)?(.*?)</title>", re.DOTALL | re.IGNORECASE)
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
 
 
@@ -93,9 +97,14 @@ class Server:
                 f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
             )
         before, _, index = parts.path.rstrip("/").rpartition("/")
-        named = NAME.fullmatch(index) and (f"/{index}" != engine.root or before.endswith(engine.root))
+        named = index and (f"/{index}" != engine.root or before.endswith(engine.root))
         if not parts.hostname or not named or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
+        if not NAME.fullmatch(index):
+            raise ConfigError(
+                f"--server ends with {readable(index)!r}, which is no name of an index (ASCII letters,"
+                f" digits, '.', '_' and '-', the first a letter or a digit): {example}"
+            )
         if not parts.hostname.isascii():
             raise ConfigError(f"--server names a host that is not ASCII: {example}")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
@@ -150,7 +159,7 @@ class Server:
         except (OSError, HTTPException) as error:
             raise self._failed(error) from None
         if not 200 <= status < 300:
-            raise self._refused(status, data, to)
+            raise self._refused(status, data, to, len(body or b""))
         if len(data) > LARGEST_ANSWER:
             too_long = f"{self.url} answers with more than {LARGEST_ANSWER:,} bytes"
             raise ServerError(f"{too_long}: ask for fewer hits")
@@ -185,22 +194,27 @@ class Server:
             f" if it speaks {other}"
         )
 
-    def _refused(self, code: int, data: bytes, to: str) -> ServerError | Denied:
-        """Return what to say of an answer whose status is an error."""
+    def _refused(self, code: int, data: bytes, to: str, sent: int) -> ServerError | Denied:
+        """Return what to say of an answer whose status is an error, to a request of so many bytes."""
         if code == 404:
             return self._not_found(data)
         if 300 <= code < 400:  # a secret goes to no other host than the one it is for
             return ServerError(f"{self.url} sends to another address ({code}): give that one")
         if code in (401, 403) and not self._secrets():
             return Denied(f"{self.url} refuses to answer ({code}): set {KEY}, or {USER} and {PASSWORD}")
-        text = self.engine.reason(data.decode("utf-8", "replace"))
-        said = f"({code}: {self._shown(text)})" if text.strip() else f"({code})"
+        text = self._shown(self.engine.reason(data.decode("utf-8", "replace")))
+        said = f"({code}: {text})" if text else f"({code})"
         names, secret = (KEY, "key") if os.environ.get(KEY) else (f"{USER} and {PASSWORD}", "password")
         if code == 401:
             return Denied(f"{self.url} refuses this {secret} {said}: check {names}")
         if code == 403:
             return Denied(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
-        kind = {413: TooLarge, **dict.fromkeys(self.engine.may_pass, Later)}.get(code, ServerError)
+        if code == 413:
+            return TooLarge(
+                f"{self.url} takes no request of {sent:,} bytes (413): let it, or the proxy before it, take"
+                " larger ones (OpenSearch: http.max_content_length; nginx: client_max_body_size)"
+            )
+        kind = Later if code in self.engine.may_pass else ServerError
         return kind(f"{self.url} answers with an error {said}")
 
     def _not_found(self, data: bytes) -> NoIndex:
@@ -234,6 +248,11 @@ class Server:
             raise ConfigError(f"only one of {USER} and {PASSWORD} is set: set both")
         if not key and not user:
             return {}
+        if ":" in user:
+            raise ConfigError(f"{USER} holds a colon, which HTTP lets no name of a user have")
+        for name, value in ((USER, user), (PASSWORD, password)):
+            if any(unicodedata.category(one) in ("Cc", "Cs") for one in value):
+                raise ConfigError(f"{name} holds the end of a line, another control character, or no UTF-8")
         if key and not (key.isascii() and key.isprintable()):
             raise ConfigError(f"{KEY} holds other characters than printable ASCII")
         if key:
@@ -242,7 +261,11 @@ class Server:
 
 
 def _shorten(text: str) -> str:
-    text = " ".join(text.split())
+    """Return a text as one plain line; of a page of HTML, such as a proxy answers with, its title alone."""
+    if _PAGE.match(text):
+        title = _TITLE.search(text)
+        text = html.unescape(title[1]) if title else ""
+    text = readable(" ".join(text.split()))
     return text if len(text) <= 300 else text[:299] + "…"
 
 

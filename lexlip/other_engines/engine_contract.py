@@ -114,10 +114,13 @@ class OtherEngine(ABC):
     named: ClassVar[str] = "ASCII letters, digits, '.', '_' and '-', the first a letter or a digit"
     before: ClassVar[str] = "Fill in URL and AUTH"
 
-    def check_name(self, target: str) -> None:
-        """Raise ConfigError if no index there, or none that `lexlip search --server` names, has this name."""
+    def check_name(self, target: str, option: str = "--name") -> None:
+        """Raise ConfigError if no index there, or none that `lexlip search --server` names, has this name.
+
+        `option` is where the user has written it.
+        """
         if not NAME.fullmatch(target) or not re.fullmatch(self.names, target):
-            raise ConfigError(f"{self.name} takes no index named {target!r}: use {self.named} (--name)")
+            raise ConfigError(f"{self.name} takes no index named {target!r}: use {self.named} ({option})")
 
     @abstractmethod
     def settings(self, made: Made, target: str) -> dict[str, str]:

@@ -173,7 +173,7 @@ class _LuceneServer(AskedEngine):
     def reason(self, text: str) -> str:
         with suppress(ValueError, KeyError, TypeError, AttributeError):
             error = parse_json(text)["error"]
-            return str(error.get("caused_by", error)["reason"])
+            return error if isinstance(error, str) else str(error.get("caused_by", error)["reason"])
         return text
 
     def found(self, answer: Any) -> list[Found]:

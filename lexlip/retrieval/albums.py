@@ -44,6 +44,14 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_ids(ids: Iterable[str]) -> list[str]:
+    """Return the ids of photos, each once; DataError: an album, which is lines of ids, cannot hold one."""
+    ids = list(dict.fromkeys(ids))
+    if broken := next((id for id in ids if "\n" in id or "\r" in id), None):
+        raise DataError(f"{readable(broken)!r} has an end of line in its name: no album can hold it")
+    return ids
+
+
 def no_album(name: str, albums: Sequence[str]) -> DataError:
     """Return the error to raise if there is none of this name, given the names of those that there are."""
     known = f"albums are {', '.join(map(readable, albums))}" if albums else "there is none yet"
@@ -92,9 +100,7 @@ class Albums:
         Raises:
             DataError: the name, or an id, cannot be that of an album; or it cannot be written.
         """
-        name, add, gone = check_name(name), list(dict.fromkeys(add)), set(remove_ids)
-        if broken := next((id for id in add if "\n" in id or "\r" in id), None):
-            raise DataError(f"{readable(broken)!r} has an end of line in its name: no album can hold it")
+        name, add, gone = check_name(name), check_ids(add), set(remove_ids)
         with self._changing(name) as file:
             before = _read(file) if file.exists() else []
             after = [id for id in dict.fromkeys([*before, *add]) if id not in gone]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -12,23 +12,28 @@ from typing import Any, TypeVar
 from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
-from lexlip.machine.progress import ProgressBar
-from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
+from lexlip.machine.progress import ProgressBar, Wait
+from lexlip.other_engines.ask import TIMEOUT, Later, NoIndex, Server, TooLarge
 from lexlip.other_engines.engine_contract import FIELD
 from lexlip.search_servers.opensearch_store import OpenSearchStore
-from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector
+from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector, with_facts
 from lexlip.search_servers.photo_queries import A_PHOTO, Condition, Scored
 from lexlip.search_servers.photo_store import Action, PhotoStore
 from lexlip.search_servers.solr_store import SolrStore
-from lexlip.words.plain_text import counted
+from lexlip.words.plain_text import counted, readable
 
 STORES: dict[str, type[PhotoStore]] = {"opensearch": OpenSearchStore, "solr": SolrStore}
 """The engines that photos are indexed into, by name."""
 
+AT_ONCE = 500  # documents of a bulk
+EVERY = 5.0  # seconds after which those are written that wait, however few
 PAGE = 10_000  # hits of one answer: OpenSearch gives no more by default
 _FEW = 1_000  # documents that are asked for together by their keys
 WAITS: Sequence[float] = (1, 2, 4, 8, 16, 30, 30, 30)
 """Seconds before a request is tried again while an index is written: a node needs half a minute to start."""
+
+Add = Callable[[Action], None]
+"""Takes what is to be written, see `PhotoIndex.bulks`."""
 
 Answer = TypeVar("Answer")
 
@@ -41,14 +46,16 @@ class PhotoIndex:
 
     Attributes:
         final: kinds of `Later` after which it is not asked again; after others it is for a while.
+        tell: is given a line that says what is waited for, if that takes over two seconds.
     """
 
     server: Server
     store: PhotoStore
     final: tuple[type[Later], ...] = (Later,)
+    tell: Callable[[str], object] | None = None
 
     @classmethod
-    def at(cls, address: str) -> PhotoIndex:
+    def at(cls, address: str, tell: Callable[[str], object] | None = None) -> PhotoIndex:
         """Return the index that an address names; ConfigError: see `Server.of`, or it is another engine's."""
         server = Server.of(address)
         name = server.engine.name
@@ -57,8 +64,8 @@ class PhotoIndex:
                 f"photos are indexed into {' or '.join(STORES)}, not into {name}: write the address as"
                 f" opensearch+https://HOST/INDEX, or load a `lexlip export {name}`"
             )
-        server.engine.check_name(server.index)
-        return cls(server, STORES[name](server))
+        server.engine.check_name(server.index, "--server")
+        return cls(server, STORES[name](server), tell=tell)
 
     def __str__(self) -> str:
         return f"{self.server.engine.name}+{self.store.address}"
@@ -71,7 +78,8 @@ class PhotoIndex:
 
     def about(self) -> About | None:
         """Return what the index says about itself; None if it holds other documents, such as an export."""
-        found = self._ask(self.store.about)
+        first = f"waiting for {self.server.url} to answer, for at most {TIMEOUT} seconds"
+        found = self._ask(self.store.about, first)
         with self.understood():
             return None if found is None else About.of(*found)
 
@@ -122,26 +130,63 @@ class PhotoIndex:
             return
         try:
             busy = self._write(actions)
-        except TooLarge:
+        except TooLarge as error:
             if len(actions) == 1:
-                raise
+                raise TooLarge(f"{_named(actions[0])} is not written: {error}") from None
             half = len(actions) // 2
             self.write(actions[:half])
             self.write(actions[half:])
             return
-        for waits in self._waits:
-            if not busy:
-                return
-            time.sleep(waits)
-            busy = self._write([action for action in actions if action[0] in busy])
+        with Wait(self.tell) as wait:
+            for seconds in self._waits:
+                if not busy:
+                    return
+                wait.now(f"{self._too_busy(busy)}{self._again}")
+                time.sleep(seconds)
+                busy = self._write([action for action in actions if action[0] in busy])
         if busy:
-            raise Later(
-                f"{self.server.url} is too busy to write {counted(len(busy), 'document')}: go on later"
-            )
+            raise Later(f"{self._too_busy(busy)}: go on later")
+
+    def _too_busy(self, keys: set[str]) -> str:
+        return f"{self.server.url} is too busy to write {counted(len(keys), 'document')}"
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
         return set(self._ask(partial(self.store.write, actions)))
+
+    @contextmanager
+    def bulks(self) -> Iterator[Add]:
+        """Give what takes actions, which are written together; those of an interrupted block, too."""
+        waiting: list[Action] = []
+        written = time.monotonic()
+
+        def write() -> None:
+            nonlocal written
+            some = waiting.copy()
+            waiting.clear()  # what the server refuses is not sent again
+            self.write(some)
+            written = time.monotonic()
+
+        def add(action: Action) -> None:
+            waiting.append(action)
+            if len(waiting) >= AT_ONCE or time.monotonic() - written > EVERY:
+                write()
+
+        try:
+            yield add
+        finally:
+            write()
+
+    def write_facts(self, facts: Mapping[str, Mapping[str, Any]], add: Add) -> None:
+        """Write what is another fact about photos now, by id."""
+        ids = list(facts)
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            found = zip(some, self.get(some), strict=True)
+            with self.understood():
+                changed = [(id, with_facts(one, facts[id])) for id, one in found if one is not None]
+            for id, document in changed:
+                add((key_of(id), document))
 
     def refresh(self) -> None:
         """Let searches see what was written."""
@@ -237,19 +282,35 @@ class PhotoIndex:
     def _waits(self) -> Sequence[float]:
         return () if Later in self.final else WAITS
 
-    def _ask(self, ask: Callable[[], Answer]) -> Answer:
-        """Return an answer; if the server may have one later, ask again, but after what is `final`."""
-        with self.understood():
-            for wait in self._waits:
+    @property
+    def _again(self) -> str:
+        return f"; asking again for at most {sum(self._waits)} seconds"
+
+    def _ask(self, ask: Callable[[], Answer], first: str = "") -> Answer:
+        """Return an answer; if the server may have one later, ask again, but after what is `final`.
+
+        `first` is what `tell` is given before it has refused one.
+        """
+        with self.understood(), Wait(self.tell, first) as wait:
+            for seconds in self._waits:
                 try:
                     return ask()
                 except self.final:
                     raise
-                except Later:
-                    time.sleep(wait)
+                except Later as error:
+                    wait.now(f"{error}{self._again}")
+                    time.sleep(seconds)
             try:
                 return ask()
             except self.final:
                 raise
             except Later as error:
-                raise type(error)(f"{error}; it was asked again for {sum(WAITS)} seconds") from None
+                raise type(error)(f"{error}; it was asked again for {sum(self._waits)} seconds") from None
+
+
+def _named(action: Action) -> str:
+    """Return what an action is about, for people."""
+    key, document = action
+    return (
+        f"the photo {readable(document['id'])!r}" if document and "id" in document else f"the document {key}"
+    )

@@ -6,14 +6,13 @@ import hashlib
 import time
 from collections.abc import Iterable, Sequence
 
-from lexlip.retrieval.albums import Albums, check_name, no_album
+from lexlip.retrieval.albums import Albums, check_ids, check_name, no_album
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import Is
 from lexlip.search_servers.photo_store import Action
 from lexlip.words.file_names import same_name
 
 _MOST = 10_000  # albums
-_AT_ONCE = 500  # documents of a bulk
 
 
 class ServerAlbums(Albums):
@@ -37,10 +36,10 @@ class ServerAlbums(Albums):
         return sorted({same_name(entry["album"]): entry["album"] for entry in entries}.values())
 
     def change(self, name: str, add: Iterable[str] = (), remove_ids: Iterable[str] = ()) -> int:
-        name, gone = check_name(name), set(remove_ids)
+        name, add, gone = check_name(name), check_ids(add), set(remove_ids)
         spelled = self._spelled().get(same_name(name), [])
         before = set(self._members(spelled)) if spelled else set()
-        new = [id for id in dict.fromkeys(add) if id not in before | gone]
+        new = [id for id in add if id not in before | gone]
         now = f"{time.time_ns():020}"
         entries = (
             {"album": spelled[0] if spelled else name, "member": id, "added": f"{now}-{number:010}"}
@@ -48,8 +47,9 @@ class ServerAlbums(Albums):
         )
         actions: list[Action] = [(_key(name, id), entry) for id, entry in zip(new, entries, strict=True)]
         actions += [(_key(name, id), None) for id in sorted(gone & before)]
-        for start in range(0, len(actions), _AT_ONCE):
-            self._index.write(actions[start : start + _AT_ONCE])
+        with self._index.bulks() as write:
+            for action in actions:
+                write(action)
         if actions:
             self._index.refresh()
         return len(new)

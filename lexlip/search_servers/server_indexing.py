@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -22,11 +20,10 @@ from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Given, Skipped, Source, Unreadable, open_library
 from lexlip.data.facts import Facts
 from lexlip.data.images import READER
-from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage, needing_extras
+from lexlip.errors import ConfigError, DataError, ModelError, needing_extras
 from lexlip.indexing.changes import Plan, copies_hidden, kept_since, mounts_with, plan_update
-from lexlip.indexing.reading import check_reader, read_texts
+from lexlip.indexing.reading import check_reader
 from lexlip.indexing.report import Indexed, Updated
-from lexlip.indexing.text_reader import reader_name
 from lexlip.indexing.update import check_deletions
 from lexlip.machine.device import check_device
 from lexlip.models.contract import EncodingSettings
@@ -36,7 +33,6 @@ from lexlip.other_engines.engine_contract import Made
 from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.retrieval.photo import Listed
-from lexlip.retrieval.text_lines import TextLine, plain_lines
 from lexlip.search_servers.photo_documents import (
     NO_TEXT,
     About,
@@ -47,24 +43,18 @@ from lexlip.search_servers.photo_documents import (
     metadata_of,
     photo_of,
     text_facts,
-    with_facts,
 )
-from lexlip.search_servers.photo_index import PhotoIndex
-from lexlip.search_servers.photo_queries import Has
-from lexlip.search_servers.photo_store import Action
+from lexlip.search_servers.photo_index import Add, PhotoIndex
 from lexlip.search_servers.server_photos import ServerPhotos
+from lexlip.search_servers.server_texts import forget_texts, read_unread
 from lexlip.sparse.balance import scheme_of
 from lexlip.sparse.quantize import Scheme, scale_of
 
 if TYPE_CHECKING:
     from lexlip.queries.photo_vectors import Progress
 
-AT_ONCE = 500  # photos of a bulk
-EVERY = 5.0  # seconds after which those are written that were encoded, however few
 ROOT = Path("/")
 """What paths are relative to that an index in a folder stores relative to itself."""
-
-Add = Callable[[Action], None]
 
 Take = Callable[[Rows, list[tuple[int, Facts]]], object]
 """Is given photos that are encoded: their rows, and each one's number in the source and facts."""
@@ -147,6 +137,7 @@ def index_on_server(
     workers: int = 2,
     device: str = "auto",
     progress: bool = False,
+    tell: Callable[[str], object] | None = None,
     encode: Encode = encode_here,
 ) -> Indexed:
     """Index photos into an index on a server, which is made if there is none; or update it.
@@ -158,6 +149,7 @@ def index_on_server(
             one 32 words, and as the model ranks.
         update: refuse to make an index.
         prune, text, workers, device, progress: see `lexlip.indexing.api.index`.
+        tell: see `PhotoIndex`.
         encode: what encodes photos.
 
     Returns:
@@ -171,7 +163,7 @@ def index_on_server(
         ModelError: there is no such model, or it has no words.
     """
     started = time.perf_counter()
-    index = replace(PhotoIndex.at(address), final=(Unreachable,))  # it may be another address
+    index = replace(PhotoIndex.at(address, tell), final=(Unreachable,))  # it may be another address
     about, there = _about(index)
     if about is None and update:
         raise DataError(f"there is no index {index} to update: index once without --update")
@@ -379,7 +371,7 @@ class _Run:
         self._check_deletions(len(plan.deleted - self.moved))
         self.moved |= plan.moved
         self.changed |= self._ids(plan.changes.changed)
-        with self._bulks() as add:
+        with self.index.bulks() as add:
             self._write_known(plan, add)
             self._write_described(plan, held, add)
             if plan.to_encode:
@@ -402,18 +394,7 @@ class _Run:
         items = (self.source.items[number] for number in plan.unchanged)
         captions = {item.id: item.captions for item in items if listed[item.id].captions != item.captions}
         self.described += len(captions)
-        self._write_facts({id: {"captions": list(texts)} for id, texts in captions.items()}, add)
-
-    def _write_facts(self, facts: Mapping[str, Mapping[str, Any]], add: Add) -> None:
-        """Write what is another fact about photos now, by id."""
-        ids = list(facts)
-        for start in range(0, len(ids), AT_ONCE):
-            some = ids[start : start + AT_ONCE]
-            found = zip(some, self.index.get(some), strict=True)
-            with self.index.understood():
-                changed = [(id, with_facts(one, facts[id])) for id, one in found if one is not None]
-            for id, document in changed:
-                add((key_of(id), document))
+        self.index.write_facts({id: {"captions": list(texts)} for id, texts in captions.items()}, add)
 
     def _encode(self, plan: Plan, add: Add) -> None:
         def take(rows: Rows, photos: list[tuple[int, Facts]]) -> None:
@@ -433,29 +414,6 @@ class _Run:
             raise none_read(self.source, len(plan.to_encode), self.outcome.skipped)
         self.away = set() if self.prune else self.outcome.away & self.changed
 
-    @contextmanager
-    def _bulks(self) -> Iterator[Add]:
-        """Give what takes actions, which are written together; those of an interrupted block, too."""
-        waiting: list[Action] = []
-        written = time.monotonic()
-
-        def write() -> None:
-            nonlocal written
-            some = waiting.copy()
-            waiting.clear()  # what the server refuses is not sent again
-            self.index.write(some)
-            written = time.monotonic()
-
-        def add(action: Action) -> None:
-            waiting.append(action)
-            if len(waiting) >= AT_ONCE or time.monotonic() - written > EVERY:
-                write()
-
-        try:
-            yield add
-        finally:
-            write()
-
     def _check_deletions(self, number: int) -> None:
         assert self.plan is not None
         if not self.prune:
@@ -471,8 +429,9 @@ class _Run:
         gone = plan.deleted - self.moved
         self._check_deletions(len(gone) + len(self.lost))
         deleted = sorted(gone | self.lost)
-        for start in range(0, len(deleted), AT_ONCE):
-            self.index.write([(key_of(id), None) for id in deleted[start : start + AT_ONCE]])
+        with self.index.bulks() as add:
+            for id in deleted:
+                add((key_of(id), None))
         self.index.refresh()
         metadata = _of_photos(self.metadata, self.source, self.listed, self.reads_text)
         if places := [*plan.places, *self.away]:
@@ -481,56 +440,12 @@ class _Run:
         now = About(metadata, complete=True, unreadable=self.unreadable)
         if plan.writes or self.encoded or self.moved or _said(now) != _said(before):
             self.index.say(now)
-        return self._report(started, len(deleted), self._read_texts())
-
-    def _read_texts(self) -> dict[str, int]:
-        """Read the text in photos where that is still to be done, or forget it; return what the report says.
-
-        See `lexlip.indexing.reading.with_text`.
-        """
         if self.text is False and self.texts:
-            with self._bulks() as add:
-                known = (id for id, facts in self._facts() if text_facts(facts) != NO_TEXT)
-                self._write_facts(dict.fromkeys(known, NO_TEXT), add)
-            self.index.refresh()
-        if not self.reads_text:
-            return {}
-        reader = reader_name() if find_spec("rapidocr") is not None else None
-        unread: dict[str, list[str]] = {}  # ids by digest
-        for id, facts in self._facts():
-            if facts["digest"] and facts["text"] is None and facts["text_failed"] != reader:
-                unread.setdefault(facts["digest"], []).append(id)
-        numbers = {item.id: number for number, item in enumerate(self.source.items)} if unread else {}
-
-        def read_file(id: str) -> bytes:
-            if id not in numbers:
-                raise UnreadableImage("it is out of reach", id)
-            return self.source.read(numbers[id])
-
-        def store(found: Mapping[str, Iterable[TextLine]], failed: Mapping[str, str]) -> None:
-            known = {
-                digest: TextFacts(text=plain_lines(lines), text_failed="") for digest, lines in found.items()
-            }
-            known |= {digest: TextFacts(text=None, text_failed=by) for digest, by in failed.items()}
-            ids = {id: known[digest] for digest in known for id in unread.get(digest, ())}
-            with self._bulks() as add:
-                self._write_facts(ids, add)
-            self.index.refresh()
-
-        read = failed = 0
-        if reader is not None and unread:
-            firsts = [next((id for id in ids if id in numbers), ids[0]) for ids in unread.values()]
-            read, failed = read_texts(firsts, read_file, store, self.workers, self.progress)
-        return {
-            "text_read": read,
-            "text_failed": failed,
-            "text_unread": len(unread) - read - failed,
-            "with_text": self.index.count(Has("given.text")),
-        }
-
-    def _facts(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        with self.index.understood():
-            yield from map(facts_of, self.index.facts())
+            forget_texts(self.index)
+        of_text = {}
+        if self.reads_text:
+            of_text = read_unread(self.index, self.source, self.workers, self.progress)
+        return self._report(started, len(deleted), of_text)
 
     def _report(self, started: float, deleted: int, of_text: Mapping[str, int]) -> Indexed:
         plan, outcome = self.plan, self.outcome

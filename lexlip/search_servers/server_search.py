@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lexlip.other_engines.ask import Server
@@ -47,9 +47,12 @@ def _conditions(filters: Filters | None, narrowed: Narrowed) -> list[Condition]:
     return [*(meets(filters) if filters else ()), *given]
 
 
-def has_photos(address: str) -> bool:
-    """Return whether an index on a server was made by `lexlip index --server`; an export was not."""
-    return Server.of(address).engine.name in STORES and PhotoIndex.at(address).about() is not None
+def has_photos(address: str, tell: Callable[[str], object] | None = None) -> bool:
+    """Return whether an index on a server was made by `lexlip index --server`; an export was not.
+
+    `tell`: see `PhotoIndex`.
+    """
+    return Server.of(address).engine.name in STORES and PhotoIndex.at(address, tell).about() is not None
 
 
 class ServerSearch(PhotoSearch):

@@ -13,7 +13,7 @@ from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
 from tests.cli.conftest import ALL, Run, error
 from tests.other_engines.exported import exported
-from tests.other_engines.stand_in import basic, stand_in
+from tests.other_engines.stand_in import Refused, basic, serving, stand_in
 
 ENGINES = ("opensearch", "elasticsearch", "solr", "qdrant", "milvus", "vespa")
 SECRETS = {
@@ -110,10 +110,33 @@ def test_names_and_passwords(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> N
         assert wrong.endswith("refuses this key (401: who are you, Bearer …?): check LEXLIP_SERVER_KEY")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        (ask.USER, "a:nn", "holds a colon"),
+        (ask.USER, "ann\n", "holds the end of a line"),
+        (ask.PASSWORD, "s3cret\n", "holds the end of a line"),
+        (ask.PASSWORD, "s3cret\udcff", "or no UTF-8"),
+        (ask.KEY, "s3cret\n", "holds other characters than printable ASCII"),
+    ],
+)
+def test_secrets_that_no_header_can_hold(
+    lexlip: Run, name: str, value: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name != ask.KEY:
+        monkeypatch.setenv(ask.USER, "ann")
+        monkeypatch.setenv(ask.PASSWORD, "s3cret")
+    monkeypatch.setenv(name, value)
+    result = lexlip("search", ALL, "--server", "qdrant+http://127.0.0.1:1/photos", code=2)
+    assert error(result).startswith(f"{name} holds ")
+    assert why in error(result)
+    assert "s3cret" not in result.output
+
+
 FAULTS = {
     "404": "has no index named photos (404): make it with `lexlip index --server`, or load an export",
-    "403": 'gives this key no right to search photos (403: {"error": "of the test"})',
-    "500": 'answers with an error (500: {"error": "of the test"})',
+    "403": "gives this key no right to search photos (403: of the test)",
+    "500": "answers with an error (500: of the test)",
     "307": "sends to another address (307): give that one",
     "html": "does not answer as opensearch does (Expecting value",
     "empty": "does not answer as opensearch does (KeyError: '_shards')",
@@ -134,6 +157,32 @@ def test_a_server_that_fails_is_one_sentence(
     assert FAULTS[fault] in error(result)
     assert "s3cret" not in result.output
     assert len(asked) == 1
+
+
+NGINX = "<html>\r\n<head><title>{0}</title></head>\r\n<body>\r\n<h1>{0}</h1>\r\n</body>\r\n</html>\r\n"
+PAGES = {
+    NGINX.format("502 Bad Gateway"): "(502: Bad Gateway)",
+    NGINX.format("400 The plain HTTP request was sent to HTTPS port"): (
+        "(400: The plain HTTP request was sent to HTTPS port)"
+    ),
+    '<!DOCTYPE html><TITLE lang="en">Error 500 A&amp;B\n\x1b[31m down</TITLE>': "(500: A&B \\x1b[31m down)",
+    "  <p>no title</p>": "(503)",
+    "one\nline\n": "(503: one line)",
+    "": "(500)",
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_of_a_proxys_page_the_title_is_shown(lexlip: Run, page: str) -> None:
+    said = PAGES[page]
+
+    def reply(*_: Any) -> str:
+        raise Refused(int(said[1:4]), page)
+
+    with serving(reply) as url:
+        assert error(lexlip("search", ALL, "--server", f"qdrant+{url}/photos", code=2)) == (
+            f"{url} answers with an error {said}"
+        )
 
 
 PART = "answered for only a part of its documents "
@@ -252,7 +301,14 @@ def test_nobody_listens(lexlip: Run) -> None:
         ("qdrant+http://host", "names no host and index"),
         ("qdrant+http://host/", "names no host and index"),
         ("qdrant+http://host/photos?x=1", "names no host and index"),
-        ("qdrant+http://host/a%2Fb", "names no host and index"),
+        (
+            "qdrant+http://host/a%2Fb",
+            "ends with 'a%2Fb', which is no name of an index (ASCII letters,",
+        ),
+        ("opensearch+http://host/photos/_search", "ends with '_search', which is no name of an index"),
+        ("solr+http://host/solr", "names no host and index: write it as solr+https://HOST/solr/INDEX"),
+        ("opensearch+http://host/Photos", "opensearch takes no index named 'Photos': use lower-case ASCII"),
+        ("opensearch+http://host/Photos", "the first a letter or a digit (--server)"),
         ("qdrant+http://host:99999/photos", "is no address"),
         ("qdrant+http://ann:hidden@host/photos", "others can read: set LEXLIP_SERVER_USER and"),
         ("ann:hidden@host/photos", "names none of"),

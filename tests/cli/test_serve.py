@@ -49,7 +49,7 @@ def started(
         assert process.stdout is not None
         said = process.stdout.readline()
         found = re.search(r"6 photos at (http://\S+) \(Ctrl-C ends\)", said)
-        assert found is not None, said + process.communicate(timeout=30)[1]
+        assert found is not None, said + process.communicate(timeout=120)[1]
         yield process, found[1]
     finally:
         if process.poll() is None:
@@ -58,7 +58,7 @@ def started(
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=120)
     return process.returncode, errors
 
 
@@ -69,7 +69,7 @@ def test_it_ends_when_told_and_lets_requests_finish(index: Path, number: signal.
         stopping = threading.Event()
 
         def ask() -> None:
-            with httpx2.Client(base_url=address, timeout=30) as client:
+            with httpx2.Client(base_url=address, timeout=120) as client:
                 while True:
                     try:
                         statuses.append(client.get("/api/search", params={"q": "two dogs"}).status_code)

@@ -1,11 +1,12 @@
 import io
 import sys
+from threading import Event
 
 import pytest
 from tqdm import tqdm
 
 import lexlip.machine.progress
-from lexlip.machine.progress import ProgressBar
+from lexlip.machine.progress import ProgressBar, Wait
 
 
 class Terminal(io.StringIO):
@@ -61,3 +62,37 @@ def test_on_a_terminal_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPatch
         shown = sys.stderr.getvalue()
     assert shown.startswith("\rindex: ")
     assert "█" in shown or "#" in shown
+
+
+def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexlip.machine.progress, "LONG", 0)
+    told: list[str] = []
+    is_told = Event()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        is_told.set()
+
+    with Wait(tell, "a server") as wait:
+        assert is_told.wait(60)
+        wait.now("another")
+    assert told == ["a server"]
+    is_told.clear()
+    with Wait(tell) as wait:  # for what, is known later
+        wait.now("a server that is busy")
+        assert is_told.wait(60)
+        wait.now("another")
+    assert told[1:] == ["a server that is busy"]
+    with Wait(None, "told to nobody") as wait:
+        wait.now("still not")
+
+
+def test_a_short_wait_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    for seconds, what in ((60, "a server"), (0, "")):
+        monkeypatch.setattr(lexlip.machine.progress, "LONG", seconds)
+        with Wait(told.append, what) as wait:
+            pass
+        wait._timer.join(60)
+        assert not wait._timer.is_alive()
+    assert told == []

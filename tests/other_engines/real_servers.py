@@ -16,7 +16,7 @@ import pytest
 
 from lexlip.other_engines.ask import Server
 from lexlip.other_engines.export import export
-from tools.servers import Node, peers, ready, wait
+from tools.servers import PATIENCE, Node, peers, ready, wait
 
 KINDS = pytest.mark.parametrize("kind", ["opensearch", "solr"])
 
@@ -34,7 +34,7 @@ def asked(method: str, url: str, body: Any = None) -> Any:
     text = body if body is None or isinstance(body, str) else json.dumps(body)
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, text and text.encode(), headers, method=method)
-    with urllib.request.urlopen(request, timeout=120) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         return json.load(response)
 
 

@@ -4,12 +4,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
 from lexlip.data import Scenes
 from lexlip.other_engines.engine_contract import Made
 from lexlip.other_engines.servers import Solr
+from tests.cli.conftest import Run, as_json
 from tests.other_engines.real_servers import Place, asked, place
 from tests.tiny import CAPTIONS
 
@@ -44,6 +46,14 @@ def make_empty(there: Place, shards: int, replicas: int) -> None:
         asked("POST", f"{admin}/configs?action=UPLOAD&name={there.name}&overwrite=true&filePath={name}", text)
     how = f"collection.configName={there.name}&numShards={shards}&replicationFactor={1 + replicas}"
     asked("POST", f"{admin}/collections?action=CREATE&name={there.name}&{how}")
+
+
+COUNTS = ("added", "changed", "deleted", "unchanged", "moved", "described", "kept")
+
+
+def indexed(lexlip: Run, address: str, *more: object) -> dict[str, Any]:
+    """What a run of `lexlip index` says in JSON."""
+    return as_json(lexlip, "index", "photos", "--server", address, *more)
 
 
 FOLDERS = ("2019 italy/Anna", "2020/SnowMan12", "été", "old/deep/er")

@@ -4,20 +4,25 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from lexlip.data import Given
 from lexlip.errors import ConfigError, DataError
+from lexlip.machine import progress
 from lexlip.other_engines.ask import Later
 from lexlip.search_servers import photo_index
 from lexlip.search_servers.photo_documents import NO_TEXT, key_of
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import A_PHOTO, Scored
+from lexlip.search_servers.server_albums import ServerAlbums
 from lexlip.search_servers.server_indexing import index_on_server
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.search_servers.server_search import has_photos
+from tests.cli.conftest import Run
 from tests.other_engines.stand_in import Refused, serving
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -80,7 +85,7 @@ def test_what_a_busy_server_refuses_is_sent_again(fault: Any, quick: list[float]
 
 def test_outside_of_a_run_nothing_is_sent_again(quick: list[float]) -> None:
     """Somebody who stars a photo on the page waits for it."""
-    for fault, why in ((429, r'"of the test"}\)$'), ({"k1": 429}, "too busy to write 1 document")):
+    for fault, why in ((429, r"\(429: of the test\)$"), ({"k1": 429}, "too busy to write 1 document")):
         with bulks(fault) as (index, _), pytest.raises(DataError, match=why):
             replace(index, final=(Later,)).write(ACTIONS)
     assert quick == []
@@ -129,6 +134,48 @@ def test_the_first_answer_of_a_run_is_waited_for(fault: int, quick: list[float])
     assert quick == []
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Is set once a wait is told, which then is long at once."""
+    event, tell = Event(), progress.tell
+    monkeypatch.setattr(progress, "LONG", 0)
+    monkeypatch.setattr(progress, "tell", lambda line: (tell(line), event.set()))
+    return event
+
+
+def test_who_waits_for_a_busy_server_is_told(
+    lexlip: Run, photos: Path, monkeypatch: pytest.MonkeyPatch, told: Event
+) -> None:
+    monkeypatch.setattr(photo_index.time, "sleep", lambda _: told.wait(60))
+
+    def reply(*_: Any) -> str:
+        raise Refused(404 if told.is_set() else 429, "{}")
+
+    with serving(reply) as url:
+        how = ("index", "photos", "--update", "--json", "--server", f"opensearch+{url}/photos")
+        result = lexlip(*how, code=2)
+    assert result.stdout == ""
+    line, *_ = result.stderr.splitlines()
+    again = "asking again for at most 121 seconds"
+    assert line in (
+        f"{url} answers with an error (429: {{}}); {again}",
+        f"waiting for {url} to answer, for at most 30 seconds",  # long before it answers
+    )
+    assert len(result.stderr.splitlines()) == 2
+
+
+def test_who_waits_for_the_answer_to_a_search_is_told(lexlip: Run, told: Event) -> None:
+    def reply(*_: Any) -> str:
+        told.wait(60)
+        raise Refused(404, "{}")
+
+    with serving(reply) as url:
+        result = lexlip("search", "a dog", "--json", "--server", f"opensearch+{url}/photos", code=2)
+    assert result.stdout == ""
+    line, _ = result.stderr.splitlines()
+    assert line == f"waiting for {url} to answer, for at most 30 seconds"
+
+
 def test_what_is_wrong_is_not_sent_again(quick: list[float]) -> None:
     with bulks({"k3": 400}) as (index, server), pytest.raises(DataError, match=r"refuses a photo \(no k3\)"):
         index.write(ACTIONS)
@@ -145,12 +192,26 @@ def test_a_bulk_that_is_too_large_is_halved() -> None:
         index.write(ACTIONS)
     assert server.held == dict(ACTIONS)
     assert max(map(len, server.requests)) <= 3
-    with bulks(largest=10) as (index, _), pytest.raises(DataError, match="413"):
+    with bulks(largest=10) as (index, _), pytest.raises(DataError) as error:
         index.write(ACTIONS)
+    sent = len(b'{"index": {"_id": "k0"}}\n{"id":"0.jpg"}\n')
+    limits = "OpenSearch: http.max_content_length; nginx: client_max_body_size"
+    assert str(error.value) == (
+        f"the photo '0.jpg' is not written: {index.server.url} takes no request of {sent} bytes (413):"
+        f" let it, or the proxy before it, take larger ones ({limits})"
+    )
 
 
 def test_nothing_is_sent_for_nothing() -> None:
     PhotoIndex.at("opensearch+http://127.0.0.1:1/photos").write([])
+
+
+def test_an_album_holds_no_id_with_an_end_of_line() -> None:
+    """As in a folder, where an album is lines of ids; and nothing is sent."""
+    albums = ServerAlbums(PhotoIndex.at("opensearch+http://127.0.0.1:1/photos"))
+    for id in ("two\nlines.jpg", "two\rlines.jpg"):
+        with pytest.raises(DataError, match="has an end of line in its name: no album can hold it"):
+            albums.change("some", ["a.jpg", id])
 
 
 FACTS = {
@@ -168,7 +229,7 @@ def telling(answer: Any) -> Iterator[PhotoIndex]:
         yield PhotoIndex.at(f"opensearch+{address}/photos")
 
 
-def told(**facts: Any) -> dict[str, Any]:
+def document(**facts: Any) -> dict[str, Any]:
     return {"docs": [{"found": True, "_source": {"id": "a.jpg", "facts": {**FACTS, **facts}}}]}
 
 
@@ -190,7 +251,7 @@ def told(**facts: Any) -> dict[str, Any]:
 )
 def test_a_photo_that_cannot_be_is_an_error(facts: dict[str, Any]) -> None:
     with (
-        telling(told(**facts)) as index,
+        telling(document(**facts)) as index,
         pytest.raises(DataError, match="does not answer as opensearch does"),
     ):
         ServerPhotos(index).get(["a.jpg"])
@@ -204,7 +265,7 @@ def test_a_score_that_cannot_be_is_an_error(sort: list[Any]) -> None:
 
 
 def test_another_photo_than_was_asked_for_is_an_error() -> None:
-    with telling(told()) as index, pytest.raises(DataError, match="another key than its photo"):
+    with telling(document()) as index, pytest.raises(DataError, match="another key than its photo"):
         ServerPhotos(index).get(["b.jpg"])
 
 
@@ -217,13 +278,13 @@ def test_a_photo_is_read_below_the_folders_alone(tmp_path: Any) -> None:
     (tmp_path / "secret.jpg").write_bytes(b"abc")
     (tmp_path / "in" / "a.jpg").symlink_to(tmp_path / "secret.jpg")
     for root, file in ((str(tmp_path), "secret.jpg"), (None, str(tmp_path / "secret.jpg")), ("/x", "a.jpg")):
-        with telling(told(root=root, file=file, digest=digest(b"abc"))) as index:
+        with telling(document(root=root, file=file, digest=digest(b"abc"))) as index:
             for folders in ([], [str(tmp_path / "in")]):
                 with pytest.raises(UnreadableImage):
                     ServerPhotos(index, folders).read("a.jpg")
     (tmp_path / "in" / "a.jpg").unlink()
     (tmp_path / "in" / "a.jpg").write_bytes(b"abc")
-    with telling(told(digest=digest(b"abc"))) as index:
+    with telling(document(digest=digest(b"abc"))) as index:
         assert ServerPhotos(index, [str(tmp_path / "in")]).read("a.jpg") == b"abc"
         (tmp_path / "in" / "a.jpg").write_bytes(b"abd")
         with pytest.raises(UnreadableImage, match="not what was indexed"):

@@ -11,35 +11,21 @@ from typing import Any
 import pytest
 
 from lexlip.data import Scenes
-from lexlip.indexing import reading
 from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search_servers import photo_index, server_indexing
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
-from tests.indexing.test_text_reader import sign
 from tests.other_engines.real_servers import asked, dying, load, place, with_tls
-from tests.search_servers.real_index import KINDS, index_of_its_own, versions
+from tests.search_servers.real_index import COUNTS, KINDS, index_of_its_own, indexed, versions
 from tools.servers import PATIENCE, peers, wait
 
 pytestmark = pytest.mark.servers
 
-COUNTS = ("added", "changed", "deleted", "unchanged", "moved", "described", "kept")
-
-
-@pytest.fixture(params=KINDS)
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
-    with index_of_its_own(request.param) as one:
-        yield one
-
 
 def counts(done: dict[str, Any]) -> dict[str, int]:
     return {name: done[name] for name in COUNTS if done[name]}
-
-
-def indexed(lexlip: Run, address: str, *more: object) -> dict[str, Any]:
-    return as_json(lexlip, "index", "photos", "--server", address, *more)
 
 
 def test_the_report_is_that_of_an_index_in_a_folder(lexlip: Run, photos: Path, address: str) -> None:
@@ -91,53 +77,6 @@ def test_only_what_has_changed_is_written(
         assert [hit["id"] for hit in answers[0]] == [hit["id"] for hit in answers[1]]
 
 
-def test_text_in_photos(lexlip: Run, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read, kept, found and forgotten as in a folder; a moved photo and a copy are not read again."""
-    pytest.importorskip("rapidocr")
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    for number, text in enumerate(("EXIT 12", "Menu\nWatermelon", "12 EXIT")):
-        sign(text).save(photos / f"{number}.png")
-
-    def both(*more: object) -> dict[str, Any]:
-        """Index at both places; return what was read, and see that both answer alike."""
-        here, there = as_json(lexlip, "index", "photos", *more), indexed(lexlip, address, *more)
-        told = {name: there[name] for name in there if "text" in name or name in COUNTS}
-        assert told == {name: here[name] for name in told}
-        for query in ('text:"exit 12"', "text:watermellon", "watermelon", "text:cinema", "12 exit"):
-            ours, theirs = (
-                as_json(lexlip, "search", query, *where)
-                for where in (("--index", ".lexlip"), ("--server", address))
-            )
-            assert [(hit["id"], hit["words"].keys()) for hit in ours["hits"]] == [
-                (hit["id"], hit["words"].keys()) for hit in theirs["hits"]
-            ]
-            assert ours["unmet"] == theirs["unmet"]
-        return {name: there[name] for name in ("text_read", "with_text", "text_failed", "text_unread")}
-
-    assert list(both().values()) == [0, 0, 0, 0]
-    assert list(both("--text").values()) == [3, 3, 0, 0]
-    held = as_json(lexlip, "search", 'text:"exit 12"', "--server", address)["hits"]
-    assert [hit["id"] for hit in held] == ["0.png"]
-    sign("Cinema").save(photos / "3.png")
-    (photos / "0.png").rename(photos / "moved.png")
-    shutil.copy(photos / "1.png", photos / "copy.png")
-    (photos / "2.png").touch()
-    assert list(both().values()) == [1, 5, 0, 0]
-
-    class Fails(reading.TextReader):
-        def read(self, photo):  # type: ignore[no-untyped-def]
-            raise RuntimeError("a shape that the network does not take")
-
-    sign("Theatre").save(photos / "4.png")
-    with monkeypatch.context() as patched:
-        patched.setattr(reading, "TextReader", Fails)
-        assert list(both().values()) == [0, 5, 1, 0]
-    assert list(both().values()) == [0, 5, 0, 0]
-    assert list(both("--no-text").values()) == [0, 0, 0, 0]
-    assert list(both().values()) == [0, 0, 0, 0]
-
-
 def test_https_with_an_authority_of_ones_own_a_user_and_a_password(
     lexlip: Run, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +103,10 @@ def test_https_with_an_authority_of_ones_own_a_user_and_a_password(
         assert counts(as_json(lexlip, *how)) == {"deleted": 1, "unchanged": 11}
         asking = ("search", "dogs in snow", "--server")
         found = [as_json(lexlip, *asking, where)["hits"] for where in (there, address)]
+        (tmp_path / "photos" / "1.txt").write_text("long " * 2000)
+        said = error(lexlip(*how, code=2))
+        assert said.startswith(f"the photo '1.jpg' is not written: {url} takes no request of ")
+        assert "<" not in said
     assert found[0] == found[1]
     assert "PASSWORD" not in json.dumps(done)
 
@@ -366,7 +309,7 @@ def test_a_node_that_dies_while_photos_are_written(
     """With replicas the run goes on; without them it ends with a sentence, and the next one completes it."""
     write_photos(tmp_path / "photos", 48)
     ids = sorted(file.name for file in (tmp_path / "photos").glob("*.jpg"))
-    monkeypatch.setattr(server_indexing, "AT_ONCE", 4)
+    monkeypatch.setattr(photo_index, "AT_ONCE", 4)
     monkeypatch.setattr("lexlip.queries.photo_vectors.photos_at_a_time", lambda *_: 4)
     with index_of_its_own(kind, shards=3, replicas=replicas) as address, dying(peers(kind)[-1]) as node:
         write, held = photo_index.PhotoIndex.write, []

@@ -130,12 +130,12 @@ def serving_server(address: str, photos: Sequence[str] = ()) -> Iterator[Serving
 def answering(served: ServedIndex, application: Any, port: int = 0) -> Iterator[Serving]:
     with (
         running(application, port) as address,
-        httpx2.Client(base_url=address, timeout=120) as client,
+        httpx2.Client(base_url=address, timeout=300) as client,
     ):
         yield Serving(served, client)
 
 
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
+def until(condition: Callable[[], object], seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited too long"

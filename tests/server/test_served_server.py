@@ -24,6 +24,7 @@ from tests.other_engines.stand_in import serving as forwarding
 from tests.search_servers.real_index import KINDS, index_of_its_own, write_library
 from tests.search_servers.test_server_search import check_same
 from tests.server.serving import Serving, problem, serving, serving_server, until
+from tools.servers import PATIENCE
 
 pytestmark = pytest.mark.servers
 
@@ -295,7 +296,7 @@ class Between:
             address_of("opensearch") + path, body.encode() or None, kind, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as response:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
                 return str(response.read().decode())
         except HTTPError as error:
             with error:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.server.page.stand_in import Collection, StandIn, drawn_photos, standing_in
 
@@ -16,6 +16,9 @@ HEIGHTS = {360: 740, 390: 844, 768: 1024, 1280: 900, 1440: 900}
 """Of phones, a tablet and desktops, by width, in CSS pixels."""
 WIDTHS = [360, pytest.param(768, marks=pytest.mark.slow), 1440]
 """For what must fit into each."""
+
+PATIENCE = 120_000  # milliseconds until the page is as it should be: other processes may need the processors
+expect.set_options(timeout=PATIENCE)
 
 Visit = Callable[..., Page]
 
@@ -46,7 +49,7 @@ def visit(browser: Browser) -> Iterator[Visit]:
         context = browser.new_context(viewport=size, color_scheme=scheme, **options)
         stack.callback(context.close)
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(PATIENCE)
         page.on("console", complain)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(address)

@@ -115,7 +115,7 @@ def test_a_photo_its_words_and_where_they_are(visit: Visit, real: str, photos: P
     assert float(page.locator("tfoot td").inner_text()) == pytest.approx(score, abs=0.002)
 
     page.locator(".cloud button", has_text="cup").first.hover()
-    expect(page.locator(".heat")).to_have_class("heat on", timeout=60_000)  # the image model starts
+    expect(page.locator(".heat")).to_have_class("heat on")
     found = brightness(page, 8)
     places = page.request.get(f"/api/photos/{key}/places", params={"words": "cup"}).json()
     given = places["words"]["cup"]
@@ -128,7 +128,7 @@ def test_a_picture_finds_itself(visit: Visit, real: str, photos: Path) -> None:
     page = visit(real, base_url=real)
     expect(page.locator(".welcome li").first).to_be_visible()
     page.get_by_label("search with a picture", exact=True).set_input_files(photos / "coffee.jpg")
-    expect(page.locator(".hit").first).to_be_visible(timeout=60_000)
+    expect(page.locator(".hit").first).to_be_visible()
     expect_hits(page, ["coffee.jpg"], 1)
     terms = asked(page)["terms"]
     assert len(page.url) < 300

@@ -89,7 +89,7 @@ def test_photos_of_a_folder(visit: Visit, address: str, photos: Path) -> None:
             ["similar photos", "copy path", "open original", "☆ star"]
         )
         page.locator(".cloud button", has_text="cup").first.hover()
-        expect(page.locator(".heat")).to_have_class("heat on", timeout=60_000)
+        expect(page.locator(".heat")).to_have_class("heat on")
         page.keyboard.press("Escape")
         page.locator("[data-index='0']").focus()
         page.keyboard.press("Space")

@@ -23,7 +23,8 @@ import re
 import sys
 from pathlib import Path
 
-from lexlip.models.word_table import FUNCTION_WORDS, read_tables
+from lexlip.models.word_table import read_tables
+from lexlip.words.function_words import QUERY_LANGUAGES
 from lexlip.words.plain_text import folded, words_in
 
 WORD = re.compile("[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]{3,}")  # in Latin letters; shorter ones mean much else
@@ -96,9 +97,9 @@ def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None
     have = {code: {folded(word) for word, codes in languages.items() if code in codes} for code in LANGUAGES}
     known = english | lexicon
     strange = {folded(word) for word in languages} - known
-    for code, words in FUNCTION_WORDS.items():
+    for code, words in QUERY_LANGUAGES.items():
         have.setdefault(code, set()).update(map(folded, words))
-        strange |= {folded(word) for word in words} - FUNCTION_WORDS["en"]
+        strange |= {folded(word) for word in words} - QUERY_LANGUAGES["en"]
     of_tables = {folded(phrase) for table in tables.values() for phrase in table.words}
     phrases = {
         phrase

@@ -32,12 +32,12 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import FUNCTION_WORDS, word_tables
+from lexlip.models.word_table import word_tables
 from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
-from lexlip.words.function_words import looks_foreign
+from lexlip.words.function_words import QUERY_LANGUAGES, looks_foreign
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 
@@ -148,12 +148,12 @@ class TextQueries:
             return True
         if strange and not foreign:
             return False
-        english = FUNCTION_WORDS[ENGLISH]
+        english = QUERY_LANGUAGES[ENGLISH]
         return any(
             (foreign or not (functions - english - self._lexicon).isdisjoint(words))
             and code in word_tables()
             and all(_is_of(folder, code, word) for word in words)
-            for code, functions in FUNCTION_WORDS.items()
+            for code, functions in QUERY_LANGUAGES.items()
         )
 
     def other_languages(self, query: Query) -> tuple[str, ...]:
@@ -285,7 +285,7 @@ def _is_of(folder: Path, code: str, word: str) -> bool:
     """Return whether a language that has a table has a word."""
     found, table = elsewhere(folder, word), word_tables()[code]
     listed = found is not None and code in found.languages
-    return listed or word in FUNCTION_WORDS[code] or bool(table.english(word))
+    return listed or word in QUERY_LANGUAGES[code] or bool(table.english(word))
 
 
 def _is_foreign(query: Query) -> bool:

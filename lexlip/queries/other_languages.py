@@ -110,12 +110,11 @@ class OtherLanguages:
     def doubtful(self, query: Query) -> list[str]:
         """Return words of a query's sentence that neither its table has, nor any language that is known."""
         table = self.table(query)
-        return [
-            word
-            for word in words_in(query.sentence)
-            if word.isalpha()
-            and not (table.english(word) or word.lower() in QUERY_WORDS or elsewhere(self._folder, word))
-        ]
+        return [word for word in words_in(query.sentence) if self._is_doubtful(word, table)]
+
+    def _is_doubtful(self, word: str, table: WordTable) -> bool:
+        known = table.english(word) or word.lower() in QUERY_WORDS or elsewhere(self._folder, word)
+        return word.isalpha() and not known
 
     # ---- queries ----
 
@@ -169,7 +168,12 @@ class OtherLanguages:
         ).with_negations(negations)
 
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
-        """Return words of the lexicon that name what a word names, the best first; [] if none does."""
+        """Return words of the lexicon that name what a word names, the best first; [] if none does.
+
+        Of a word that may be mistyped in a language that has a table, the encoder would only guess.
+        """
+        if table is not NO_TABLE and self._is_doubtful(word, table):
+            return []
         vector = self.encode(word)
         own = [english for english in table.named(word) if english in self._columns]
         if own:
@@ -177,9 +181,15 @@ class OtherLanguages:
         return [self.words[int(np.argmax(vector))]] if vector.any() else []
 
     def _things(self, named: str, table: WordTable) -> tuple[str, ...]:
-        """Return the words of the lexicon for what a negation names; () if one is no thing to leave out."""
-        things = []
+        """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.
+
+        One that may be mistyped stays as it is, and so leaves out nothing, but is said to be unknown.
+        """
+        things: list[str] = []
         for word in _OR.split(named):
+            if table is not NO_TABLE and self._is_doubtful(word, table):
+                things.append(word)
+                continue
             found = [] if word.lower() in QUERY_WORDS else self.english(word, table)
             if not found or not all(is_thing(one, {one: 1}) for one in found):
                 return ()

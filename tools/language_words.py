@@ -1,15 +1,18 @@
 """Write words of other languages, which tell a foreign word from an English one: languages/words.txt.gz.
 
     npm pack cldr-annotations-full && tar xf cldr-annotations-full-*.tgz
-    apt-get install wamerican
+    apt-get install wamerican wordnet-base
     D=/usr/share/dict/american-english
-    python -m tools.language_words ANNOTATIONS $D languages/words.txt.gz
+    python -m tools.language_words ANNOTATIONS $D /usr/share/wordnet languages/words.txt.gz
 
 Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a
 dog. ANNOTATIONS is its folder package/annotations. The package's table of words adds its own. Words that an
 English dictionary (SCOWL, free to use) or CLDR's English keywords have are marked with "=": a query of one is
 English; so are those that the table would take for forms of its words: "cigarettes". Words of the packaged
 model's lexicon are left out, except FALSE_FRIENDS.
+
+Phrases that English uses and that hold foreign words, "grand prix" and "los angeles", are WordNet's, and
+MORE_PHRASES. They stand without accents, with "=", and the languages that have all of their words.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import sys
 from pathlib import Path
 
 from lexlip.models.word_table import read_tables
+from lexlip.words.function_words import QUERY_LANGUAGES
+from lexlip.words.plain_text import folded, words_in
 
 WORD = re.compile("[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]{3,}")  # in Latin letters; shorter ones mean much else
 PLURALS = {"de": ("e", "n", "en", "er", "s"), "fr": ("s", "x"), "es": ("s", "es"), "pt": ("s",)}
@@ -33,6 +38,20 @@ FALSE_FRIENDS = {
     "nl": "brand brief held kind rock",
 }
 """Words of the lexicon that are common in other languages and mean something else there."""
+MORE_PHRASES = """
+a cappella, al fresco, al pastor, art deco, ballet en pointe, banh mi, boeuf bourguignon, bon appetit, bossa
+nova, c'est la vie, camp nou, chili con queso, chow mein, cote d'azur, creme brulee, cul de sac, das auto,
+das boot, del mar, dia de los muertos, dia de muertos, dolce vita, dulce de leche, el camino, el dorado, el
+nino, feliz navidad, hasta la vista, huevos rancheros, je ne sais quoi, la bamba, la cucaracha, la dolce
+vita, la rambla, la scala, la traviata, las vegas, le mans, los alamos, los angeles, los lobos, lucha libre,
+maitre d, mi casa su casa, moules frites, no bueno, notre dame, numero uno, osso buco, pain au chocolat,
+panna cotta, park guell, pasta e fagioli, petits fours, pico de gallo, pinot noir, pomme frites, sacre
+coeur, sagrada familia, salade nicoise, soup du jour, spaghetti alla carbonara, steak frites, tapas bar,
+tres leches, villa d'este, vincent van gogh
+"""
+"""Phrases that WordNet lacks, or whose words are common, too: "el niño"."""
+ARTICLES = frozenset("das der die el il l la las le les lo los".split())
+"""An article and a noun of the table, "la tour", are no phrase of English, though WordNet knows a name."""
 
 LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
 TABLE = Path(__file__).parents[1] / "languages" / "lexlip_languages" / "translations.tsv"
@@ -50,7 +69,16 @@ def read(folder: Path) -> set[str]:
     return {word.lower() for word in each if WORD.fullmatch(word)}
 
 
-def main(annotations: Path, dictionary: Path, file: Path) -> None:
+def read_phrases(wordnet: Path) -> set[str]:
+    """Return the entries of WordNet that are several words, also in irregular plurals."""
+    files = sorted([*wordnet.glob("index.*"), *wordnet.glob("*.exc")])
+    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    entries = [line.partition(" ")[0].replace("_", " ") for line in lines]
+    split = [words_in(folded(entry)) for entry in entries]
+    return {" ".join(words) for words in split if sum(len(word) > 1 for word in words) > 1}
+
+
+def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None:
     """Write the words."""
     english = read(annotations / "en")
     english |= {line.strip().lower() for line in dictionary.read_text(encoding="utf-8").splitlines()}
@@ -66,6 +94,33 @@ def main(annotations: Path, dictionary: Path, file: Path) -> None:
             words |= {word for word in english if WORD.fullmatch(word) and tables[code].english(word)}
         for word in ((words | (plurals - english)) - lexicon) | friends:
             languages.setdefault(word, []).append(code)
+    have = {code: {folded(word) for word, codes in languages.items() if code in codes} for code in LANGUAGES}
+    known = english | lexicon
+    strange = {folded(word) for word in languages} - known
+    for code, words in QUERY_LANGUAGES.items():
+        have.setdefault(code, set()).update(map(folded, words))
+        strange |= {folded(word) for word in words} - QUERY_LANGUAGES["en"]
+    of_tables = {folded(phrase) for table in tables.values() for phrase in table.words}
+    phrases = {
+        phrase
+        for phrase in read_phrases(wordnet) - of_tables
+        if not strange.isdisjoint(parts := phrase.split())
+        and not (
+            len(parts) == 2
+            and parts[0] in ARTICLES
+            and any(table.english(parts[1]) for table in tables.values())
+        )
+    }
+    for phrase in phrases | {" ".join(words_in(one)) for one in MORE_PHRASES.split(",")}:
+        languages[phrase] = [
+            code
+            for code in LANGUAGES
+            if all(
+                part in have[code] or (code in tables and tables[code].english(part))
+                for part in phrase.split()
+            )
+        ]
+        english.add(phrase)
     lines = [
         f"{'=' if word in english or word in lexicon else ''}{word}\t{' '.join(codes[:NAMED])}\n"
         for word, codes in sorted(languages.items())

@@ -437,7 +437,7 @@ def _notes(answer: Answer) -> Iterator[str]:
         yield answer.not_english
     if answer.other_languages:
         codes = " or ".join(answer.other_languages)
-        yield f"'{answer.query}' is a word of another language, too: --language {codes}"
+        yield f"'{answer.query}' is said in another language, too: --language {codes}"
     if unknown := answer.not_understood:
         rest = "; hits fit the other words, or what the model guesses" if answer.terms else ""
         yield f"not in the vocabulary: {', '.join(unknown)}{rest}"

@@ -179,7 +179,7 @@ def text_of_answer(answer: Answer) -> str:
         lines.append(answer.not_english)
     if answer.other_languages:
         codes = " or ".join(answer.other_languages)
-        lines.append(f"{quoted(answer.query)} is a word of another language, too: language {codes}")
+        lines.append(f"{quoted(answer.query)} is said in another language, too: language {codes}")
     for word, near in answer.meant.items():
         lines.append(f"did you mean {' or '.join(near)} by {quoted(word)}?")
     for phrase, words in answer.negations.items():

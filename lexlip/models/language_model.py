@@ -8,7 +8,8 @@ config.json        kind "languages", name and identity; `models`, the identities
 model.safetensors  the weights of text_encoder.body (a BERT) and text_head (a LexiconHead), compressed
 tokenizer.json and tokenizer_config.json, as transformers writes them
 words.txt.gz       words of other languages, one per line, sorted: the word, a tab, and codes of languages;
-                   with "=" before it if it is English, too
+                   with "=" before it if it is English, too; and phrases that English uses ("=grand prix"),
+                   without accents
 checksums.txt      of these files
 
 The pip package lexlip-languages brings one, see `installed`.
@@ -21,7 +22,7 @@ import json
 import shutil
 import zlib
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,11 +41,13 @@ from lexlip.models.model_folder import (
     sha256,
     write_checksums,
 )
+from lexlip.words.plain_text import folded
 
 KIND = "languages"
 PACKAGE = "lexlip_languages"
 WORDS = "words.txt.gz"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+LONGEST = 5  # words of a phrase that is looked for
 MAX_TOKENS = 40  # of a sentence, that are read
 
 
@@ -128,7 +131,7 @@ def check_installed() -> Path:
 
 
 class Elsewhere(NamedTuple):
-    """Languages that have a word, by their codes; and whether it is English, too."""
+    """Languages that have a word or a phrase, by their codes; and whether it is English, too."""
 
     languages: tuple[str, ...]
     english: bool
@@ -152,6 +155,28 @@ def elsewhere(folder: Path, word: str) -> Elsewhere | None:
         return None
     line = line_at(place)
     return Elsewhere(tuple(line.partition("\t")[2].split()), english=line.startswith("="))
+
+
+def english_phrase(folder: Path, words: Sequence[str]) -> Elsewhere | None:
+    """Return what a folder knows of words that English uses as one phrase, "grand prix"; None: they are none.
+
+    ModelError: its words cannot be read.
+    """
+    phrase = folded(" ".join(words))
+    found = (elsewhere(folder, one) for one in (phrase, phrase.removesuffix("s")) if " " in one)
+    return next(filter(None, found), None)
+
+
+def without_english_phrases(folder: Path, words: Sequence[str]) -> list[str]:
+    """Return the words of a sentence that are in no phrase that English uses; ModelError as `elsewhere`."""
+    kept, place = [], 0
+    while place < len(words):
+        ends = range(min(place + LONGEST, len(words)), place + 1, -1)
+        end = next((end for end in ends if english_phrase(folder, words[place:end])), place)
+        if end == place:
+            kept.append(words[place])
+        place = max(end, place + 1)
+    return kept
 
 
 @cache

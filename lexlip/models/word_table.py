@@ -15,11 +15,10 @@ from pathlib import Path
 from lexlip.errors import ConfigError
 from lexlip.models.language_model import check_installed, elsewhere, installed
 from lexlip.models.model_folder import damaged
-from lexlip.words.function_words import BY_LANGUAGE, MORE_BY_LANGUAGE
+from lexlip.words.function_words import QUERY_LANGUAGES
 from lexlip.words.plain_text import folded, words_in
 
 TABLE = "translations.tsv"
-FUNCTION_WORDS = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}  # by language
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 ENDINGS = {
     "de": [("e", ""), ("er", ""), ("es", ""), ("en", ""), ("em", ""), ("n", ""), ("s", "")],
@@ -162,7 +161,7 @@ def likely_table(text: str) -> str:
     if folder is None:
         return ""
     for word in words_in(text.lower()):
-        have = {language for language, words in FUNCTION_WORDS.items() if word in words}
+        have = {language for language, words in QUERY_LANGUAGES.items() if word in words}
         if not have:
             found = elsewhere(folder, word)
             have = set(found.languages if found is not None else ())
@@ -170,7 +169,7 @@ def likely_table(text: str) -> str:
             votes[language] += 1 / len(have)
     for language, table in tables.items():
         known = (word for word, english in table.read(text) if english)
-        content = (word for word in known if word.lower() not in FUNCTION_WORDS[language])
+        content = (word for word in known if word.lower() not in QUERY_LANGUAGES[language])
         votes[language] += sum(len(words_in(word)) for word in content) / 2
     most = max(votes.values(), default=0)
     first = [language for language in tables if votes[language] == most > 0]

@@ -26,12 +26,11 @@ from lexlip.queries.onnx_text import network
 from lexlip.queries.query_language import UNKNOWN, Query, forms, is_thing, parse_query, read_negations_by
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 from lexlip.sparse.typed_words import Typed, as_query
-from lexlip.words.function_words import FUNCTION_WORDS, ROMANCE_AND_DUTCH
+from lexlip.words.function_words import QUERY_WORDS
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import is_content_word
 
 NO_TABLE = WordTable("", {})
-_FUNCTION_WORDS = FUNCTION_WORDS | ROMANCE_AND_DUTCH
 _WORD = r"[^\W\d_]+"
 _ARTICLE = (
     r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]|das|die|une?|les?|la|de|un[ao]?|el|l[ao]s"
@@ -96,21 +95,26 @@ class OtherLanguages:
 
     def typed(self, query: Query) -> Typed:
         """Return what a query's sentence holds of the lexicon, as the table knows it."""
-        read = self.table(query).read(query.sentence)
-        content = {word: english for word, english in read if word.lower() not in _FUNCTION_WORDS}
-        own = dict.fromkeys(one for english in content.values() for one in english)
+        content, whole = self._content(query)
+        number = len(dict(content))
+        own = dict.fromkeys(one for _, english in content for one in english)
         columns = [self._columns[word] for word in own if word in self._columns]
-        return Typed(columns, len(content), len(content) in (1, len(read)))
+        return Typed(columns, number, number == 1 or whole)
+
+    def _content(self, query: Query) -> tuple[list[tuple[str, list[str]]], bool]:
+        """Return the content words of a sentence as its table reads them, and whether these are all words."""
+        read = self.table(query).read(query.sentence)
+        content = [(word, english) for word, english in read if word.lower() not in QUERY_WORDS]
+        return content, len(content) == len(read)
 
     def doubtful(self, query: Query) -> list[str]:
         """Return words of a query's sentence that neither its table has, nor any language that is known."""
         table = self.table(query)
-        return [
-            word
-            for word in words_in(query.sentence)
-            if word.isalpha()
-            and not (table.english(word) or word.lower() in _FUNCTION_WORDS or elsewhere(self._folder, word))
-        ]
+        return [word for word in words_in(query.sentence) if self._is_doubtful(word, table)]
+
+    def _is_doubtful(self, word: str, table: WordTable) -> bool:
+        known = table.english(word) or word.lower() in QUERY_WORDS or elsewhere(self._folder, word)
+        return word.isalpha() and not known
 
     # ---- queries ----
 
@@ -132,9 +136,7 @@ class OtherLanguages:
             number = sum(map(is_content_word, words_in(query.sentence)))
             order = np.argsort(-vector, kind="stable")[:number]
             return [self.words[column] for column in order.tolist() if vector[column] > 0], []
-        read = [
-            (word, own) for word, own in table.read(query.sentence) if word.lower() not in _FUNCTION_WORDS
-        ]
+        read, _ = self._content(query)
         columns = ([self._columns[one] for one in own if one in self._columns] for _, own in read)
         known = [self.words[max(own, key=lambda column: float(vector[column]))] for own in columns if own]
         return list(dict.fromkeys(known)), [] if known else [word for word, _ in read]
@@ -144,7 +146,7 @@ class OtherLanguages:
         table = self.table(query)
         sentence = parse_query(query.text, negations=False).sentence if query.negations else query.sentence
         sentence, negations = read_negations_by(
-            _NEGATION, sentence, lambda named: self._things(named, table), _FUNCTION_WORDS
+            _NEGATION, sentence, lambda named: self._things(named, table), QUERY_WORDS
         )
         as_it_is = self._columns.keys() & set(query.chosen)
 
@@ -166,7 +168,12 @@ class OtherLanguages:
         ).with_negations(negations)
 
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
-        """Return words of the lexicon that name what a word names, the best first; [] if none does."""
+        """Return words of the lexicon that name what a word names, the best first; [] if none does.
+
+        Of a word that may be mistyped in a language that has a table, the encoder would only guess.
+        """
+        if table is not NO_TABLE and self._is_doubtful(word, table):
+            return []
         vector = self.encode(word)
         own = [english for english in table.named(word) if english in self._columns]
         if own:
@@ -174,10 +181,16 @@ class OtherLanguages:
         return [self.words[int(np.argmax(vector))]] if vector.any() else []
 
     def _things(self, named: str, table: WordTable) -> tuple[str, ...]:
-        """Return the words of the lexicon for what a negation names; () if one is no thing to leave out."""
-        things = []
+        """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.
+
+        One that may be mistyped stays as it is, and so leaves out nothing, but is said to be unknown.
+        """
+        things: list[str] = []
         for word in _OR.split(named):
-            found = [] if word.lower() in _FUNCTION_WORDS else self.english(word, table)
+            if table is not NO_TABLE and self._is_doubtful(word, table):
+                things.append(word)
+                continue
+            found = [] if word.lower() in QUERY_WORDS else self.english(word, table)
             if not found or not all(is_thing(one, {one: 1}) for one in found):
                 return ()
             things += self._forms(word, table)

@@ -13,7 +13,16 @@ import numpy as np
 from safetensors import SafetensorError
 
 from lexlip.errors import ModelError
-from lexlip.models.language_model import check_installed, elsewhere, fits, how_to_install, installed
+from lexlip.models.language_model import (
+    MAX_TOKENS,
+    check_installed,
+    elsewhere,
+    english_phrase,
+    fits,
+    how_to_install,
+    installed,
+    without_english_phrases,
+)
 from lexlip.models.model_folder import (
     begin_check,
     check_kind,
@@ -23,12 +32,12 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import FUNCTION_WORDS, word_tables
+from lexlip.models.word_table import word_tables
 from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
-from lexlip.words.function_words import looks_foreign
+from lexlip.words.function_words import QUERY_LANGUAGES, looks_foreign
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 
@@ -113,38 +122,47 @@ class TextQueries:
 
         A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
         words, and half of them are words of other languages alone; or if all words are of one language that
-        has a table, and one is no English word: "chat noir", "le chat".
+        has a table, and one is no English word: "chat noir", "le chat". It must not be so for phrases alone
+        that English uses: "grand prix", "a day in los angeles".
         """
         written = [word for word in (*query.added, *query.without) if word not in query.chosen]
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
+        if folder is None or not self._is_foreign_text(folder, text):
+            return ENGLISH
+        words = words_in(text)[:MAX_TOKENS]  # what is read
+        rest = without_english_phrases(folder, words)
+        still = rest == words or looks_foreign(" ".join(rest), rest)  # whatever of the rest is known
+        return UNKNOWN if still or self._is_foreign_text(folder, " ".join(rest)) else ENGLISH
+
+    def _is_foreign_text(self, folder: Path, text: str) -> bool:
         words = words_in(text.lower())
         content = [word for word in words if is_content_word(word)]
-        if folder is None or not content:
-            return ENGLISH
+        if not content:
+            return False
         unknown = self.typed.missing(text)
         if unknown and looks_foreign(text, unknown):
-            return UNKNOWN
+            return True
         strange = [word for word in content if word not in self._lexicon]
         foreign = [word for word in strange if _is_foreign_word(folder, word)]
         if len(strange) == len(content) and 2 * len(foreign) >= len(content):
-            return UNKNOWN
+            return True
         if strange and not foreign:
-            return ENGLISH
-        english = FUNCTION_WORDS[ENGLISH]
-        of_one = any(
+            return False
+        english = QUERY_LANGUAGES[ENGLISH]
+        return any(
             (foreign or not (functions - english - self._lexicon).isdisjoint(words))
             and code in word_tables()
             and all(_is_of(folder, code, word) for word in words)
-            for code, functions in FUNCTION_WORDS.items()
+            for code, functions in QUERY_LANGUAGES.items()
         )
-        return UNKNOWN if of_one else ENGLISH
 
     def other_languages(self, query: Query) -> tuple[str, ...]:
-        """Return languages that have an English query, if it is a single word, with another meaning."""
+        """Return languages that have an English query, a single word or phrase, with another meaning."""
         words = words_in(query.sentence)
-        if query.language != ENGLISH or len(words) != 1 or self._folder_of_others is None:
+        if query.language != ENGLISH or not words or self._folder_of_others is None:
             return ()
-        found = elsewhere(self._folder_of_others, words[0])
+        folder = self._folder_of_others
+        found = elsewhere(folder, words[0]) if len(words) == 1 else english_phrase(folder, words)
         return found.languages if found is not None and found.english else ()
 
     def shown_in(self, query: Query) -> str:
@@ -267,7 +285,7 @@ def _is_of(folder: Path, code: str, word: str) -> bool:
     """Return whether a language that has a table has a word."""
     found, table = elsewhere(folder, word), word_tables()[code]
     listed = found is not None and code in found.languages
-    return listed or word in FUNCTION_WORDS[code] or bool(table.english(word))
+    return listed or word in QUERY_LANGUAGES[code] or bool(table.english(word))
 
 
 def _is_foreign(query: Query) -> bool:

@@ -80,7 +80,7 @@ class Answer:
         meant: for each unknown word, words of photos that are spelled almost like it, nearest first.
         foreign: whether the sentence does not look like English, and the model lacks its words.
         language: of the sentence: "en", "und" if it is another one, or as it was given; "": nobody looked.
-        other_languages: in which the sentence, a single English word, means something else.
+        other_languages: in which the sentence, an English word or phrase, means something else.
         shown_in: the language in which words are shown, "de"; "": English.
         translations: what words of this answer are in this language; those that it lacks stay English.
         install: what would make other languages known, if the sentence is foreign; "" if nothing would.

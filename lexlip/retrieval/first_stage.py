@@ -138,7 +138,7 @@ class FirstStage(ABC):
         return []
 
     def other_languages(self, query: Query) -> Sequence[str]:
-        """Return languages in which an English query, if it is a single word, means something else."""
+        """Return languages in which an English query, if it is a word or phrase, means something else."""
         return ()
 
     def shown_in(self, query: Query) -> str:

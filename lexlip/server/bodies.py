@@ -198,7 +198,7 @@ class AnswerBody(BaseModel):
     foreign: bool = Field(description="Whether the sentence does not look like English.")
     language: str = Field(description='Of the sentence: "en", "und" for others, or as asked; "" if unknown.')
     other_languages: list[str] = Field(
-        description="Languages in which the sentence, a single English word, means something else."
+        description="Languages in which the sentence, an English word or phrase, means something else."
     )
     install: str = Field(description='What would make a foreign sentence understood; "" if nothing would.')
     shown_in: str = Field(description='Language in which to show words, such as de; "": English.')

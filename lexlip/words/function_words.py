@@ -108,6 +108,10 @@ MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _M
 
 ROMANCE_AND_DUTCH = frozenset().union(*MORE_BY_LANGUAGE.values())
 
+QUERY_LANGUAGES = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}
+QUERY_WORDS = FUNCTION_WORDS | ROMANCE_AND_DUTCH
+"""Those of all languages whose function words count in a query, by language and together."""
+
 
 def looks_foreign(text: str, unknown: Collection[str]) -> bool:
     """Return whether a sentence does not look like English, to a model that lacks half of its content words.

@@ -223,7 +223,7 @@ def test_explained_in_another_language(with_table: Run, model_folder: Path) -> N
 def test_a_word_of_two_languages(several: Run) -> None:
     english = search(several, "boot")
     assert (english["language"], english["other_languages"]) == ("en", ["de", "nl"])
-    assert "note: 'boot' is a word of another language, too: --language de or nl" in (
+    assert "note: 'boot' is said in another language, too: --language de or nl" in (
         several("search", "boot").stderr.splitlines()
     )
     german = search(several, "boot", "--language", "DE")

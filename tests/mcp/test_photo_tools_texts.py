@@ -112,6 +112,6 @@ def test_names_in_quotes(name: str, shown: str) -> None:
 
 def test_other_languages() -> None:
     boot = Answer("boot", {"boot": 1.0}, [], {}, [], other_languages=["de", "nl"])
-    assert '"boot" is a word of another language, too: language de or nl' in text_of_answer(boot).splitlines()
+    assert '"boot" is said in another language, too: language de or nl' in text_of_answer(boot).splitlines()
     german = Answer("ein Hund", {}, [], {}, ["Hund"], foreign=True, install="pip install it")
     assert "say it in English, or pip install it" in text_of_answer(german)

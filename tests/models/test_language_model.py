@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import ModelError
-from lexlip.models.language_model import Elsewhere, elsewhere, fits, how_to_install, installed
+from lexlip.models.language_model import (
+    Elsewhere,
+    elsewhere,
+    english_phrase,
+    fits,
+    how_to_install,
+    installed,
+    without_english_phrases,
+)
 from lexlip.models.model_folder import check_model, read_description
 from tests.queries.saved_models import saved
 from tests.queries.tiny_languages import install, write
@@ -58,6 +66,17 @@ def test_words_of_other_languages(model: Path, tmp_path: Path) -> None:
         (broken / "words.txt.gz").write_bytes(damage)
         with pytest.raises(ModelError, match="is damaged"):
             elsewhere(broken, "dog")
+
+
+def test_phrases_that_english_uses(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "languages"
+    for phrase in ("chat noir", "Chat Noirs", "chat noïr"):
+        assert english_phrase(folder, phrase.split()) == Elsewhere(("fr",), english=True)
+    for none in (["chat"], ["boots"], ["chat", "noir", "chat"], []):
+        assert english_phrase(folder, none) is None
+    words = "the Chat Noirs and chat de la haute mer noir chat noir".split()
+    assert without_english_phrases(folder, words) == ["the", "and", "noir"]
+    assert without_english_phrases(folder, []) == []
 
 
 def test_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

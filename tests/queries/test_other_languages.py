@@ -152,6 +152,18 @@ def test_a_table_knows_more_than_the_encoder(with_table: OtherLanguages) -> None
         assert (asked.sentence.strip(), asked.without) == read
 
 
+def test_a_mistyped_word_leaves_out_no_guess(with_table: OtherLanguages) -> None:
+    for text, without, negations in (
+        ("Schnee ohne Hnud", ("Hnud",), {"ohne Hnud": ("Hnud",)}),
+        ("Schnee ohne Hnud oder Katze", ("Hnud", "cat"), {"ohne Hnud oder Katze": ("Hnud", "cat")}),
+        ("Schnee -Hnud", ("Hnud",), {}),
+    ):
+        asked = with_table.read(parse_query(text, language="de"))
+        assert (asked.sentence, asked.without, asked.negations) == ("Schnee", without, negations)
+    weighed = with_table.read(parse_query("Hnud^2 +Schne", language="de"))
+    assert (weighed.factors, weighed.added) == ({"Hnud": 2.0}, {"Schne": 1.0})
+
+
 def test_what_a_table_knows_of_a_sentence(with_table: OtherLanguages) -> None:
     for text, expected in {
         "ein Hund mit Muetze": (["dog", "cat"], []),

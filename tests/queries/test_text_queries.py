@@ -286,6 +286,36 @@ def test_a_foreign_sentence_is_encoded_by_the_other_encoder(several: TextQueries
 PACKAGE = Path(__file__).parents[2] / "languages/lexlip_languages/model"
 
 
+ENGLISH_PHRASES = (
+    *(
+        "en route",
+        "grand prix",
+        "petits fours",
+        "tapas bar",
+        "a la carte",
+        "bon appetit sign",
+        "déjà vu café",
+    ),
+    *(
+        "hot dog al pastor",
+        "El Niño",
+        "crème brûlée",
+        "haute couture runway",
+        "art nouveau door",
+        "vis-à-vis",
+    ),
+    *(
+        "Los Angeles",
+        "San Francisco bridge",
+        "Rio de Janeiro beach",
+        "Côte d'Azur",
+        "Notre Dame",
+        "film noirs",
+    ),
+    *("Vincent van Gogh", "chili con carne", "cre\u0300me bru\u0302le\u0301e", "fencing, en garde!"),
+)
+
+
 @pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
 def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, PACKAGE)
@@ -294,6 +324,8 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"chat noir": "fr", "le chat": "fr", "der Hut": "de", "rotes Auto": "de", "gato negro": "es"},
         **{"Vögel": "de", "Fußballspieler": "de", "Madchen": "de", "velo rouge": "fr", "puesta de sol": "es"},
         **{"une pizza sur la table": "fr", "kein Elefant": "de"},
+        **{"un chat à la carte": "fr", "petit déjeuner": "fr", "la fontaine": "fr"},
+        **{"deux pom-pom girls sont assises": "fr", "el perro de San Francisco": "es"},
         **{
             "chat": "",
             "Mann": "",
@@ -302,6 +334,7 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
             "table": "",
             "film": "",
             "the chat": "",
+            **dict.fromkeys(ENGLISH_PHRASES, ""),
         },
     }.items():
         query = queries.read(parse_query(text))
@@ -311,8 +344,9 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert queries.vocabulary.words[int(np.argmax(queries.vector(cap, 24)))] in ("cap", "hat")
 
 
-def test_a_word_of_two_languages(several: TextQueries) -> None:
+def test_a_word_or_phrase_of_two_languages(several: TextQueries) -> None:
     assert several.other_languages(several.read(parse_query("Boot"))) == ("de", "nl")
+    assert several.other_languages(several.read(parse_query("Chat noir"))) == ("fr",)
     for text in ("dog", "a boot", "Hund", "boot dog"):
         assert several.other_languages(several.read(parse_query(text))) == ()
     german = several.read(parse_query("Boot", language="de"))

@@ -29,7 +29,10 @@ TRANSLATIONS = {
     **{"犬": "dog", "猫": "cat", "كلب": "dog"},
 }
 OTHERS = "ein eine im mit ohne der und oder un une dans la sans pas de o ni en sin con 雪 の 中"
-WORDS = "=boot\tde nl\n=chat\tfr\nchien\tfr\nhund\tde\nkatze\tde\nperro\tes\nschnee\tde\n"
+WORDS = (
+    "=boot\tde nl\n=chat\tfr\n=chat de la haute mer\t\n=chat noir\tfr\n"
+    "chien\tfr\nhund\tde\nkatze\tde\nperro\tes\nschnee\tde\n"
+)
 WIDTH = 192
 
 

@@ -23,16 +23,27 @@ def test_words_that_tell_another_language(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("tools.language_words.LANGUAGES", ["de", "nl", "cs", "fr"])
     monkeypatch.setattr("tools.language_words.PLURALS", {"de": ("e",)})
     monkeypatch.setattr("tools.language_words.FALSE_FRIENDS", {"de": "kind", "nl": "kind"})
-    (tmp_path / "table").write_text("en\tfr\ncigarette\tcigarette\nhorse\tcheval\nsun\tcoucher de soleil\n")
+    (tmp_path / "table").write_text(
+        "en\tfr\ncigarette\tcigarette\nhorse\tcheval\nsun\tcoucher de soleil\nmorning\tpetit déjeuner\n"
+    )
     monkeypatch.setattr("tools.language_words.TABLE", tmp_path / "table")
     for code, symbols in KEYWORDS.items():
         (tmp_path / "annotations" / code).mkdir(parents=True)
         content = {"annotations": {"annotations": symbols} if symbols else {}}
         (tmp_path / "annotations" / code / "annotations.json").write_text(json.dumps(content))
     (tmp_path / "dictionary").write_text("Jung\npudel\npuppy\nCigarettes\n")
-    main(tmp_path / "annotations", tmp_path / "dictionary", tmp_path / "words.txt.gz")
+    (tmp_path / "wordnet").mkdir()
+    entries = (
+        "  1 licence|petit_cheval n 1|petit_dejeuner n 1|hot_dog n 1|cheval n 1|le_cheval n 1|l_enfant n 1"
+    )
+    (tmp_path / "wordnet" / "index.noun").write_text(entries.replace("|", "\n") + "\n")
+    (tmp_path / "wordnet" / "noun.exc").write_text("petits_chevaux petit_cheval\nmise_en_place-s mise\n")
+    monkeypatch.setattr("tools.language_words.MORE_PHRASES", "\nc'est la vie,\nla vie\n")
+    main(*(tmp_path / name for name in ("annotations", "dictionary", "wordnet", "words.txt.gz")))
     lines = gzip.decompress((tmp_path / "words.txt.gz").read_bytes()).decode().splitlines()
-    assert " ".join(lines).replace("\t", ":").split(" ") == [
+    phrases = [line for line in lines if " " in line.partition("\t")[0]]
+    assert phrases == ["=c est la vie\t", "=la vie\t", "=mise en place s\t", "=petit cheval\t"]
+    assert " ".join(line for line in lines if line not in phrases).replace("\t", ":").split(" ") == [
         *("cheval:fr", "=cigarettes:fr"),  # of the table, and what it would take for one of its words
         *("haustier:de", "haustiere:de", "hond:nl", "hund:de", "hunde:de", "=jung:de", "=kind:de", "nl"),
         *("pes:cs", "=pudel:de", "säugling:de", "säuglinge:de"),

@@ -229,7 +229,13 @@ class Server:
         return missing
 
     def _shown(self, text: str) -> str:
-        """Return the reason that a server gives, shortened, and without a secret that it repeats."""
+        """Return the reason that a server gives, shortened, and without a secret that it repeats.
+
+        Of a page of HTML, such as a proxy answers with, that is its title alone.
+        """
+        if _PAGE.match(text):
+            title = _TITLE.search(text)
+            text = html.unescape(title[1]) if title else ""
         sent = [header.rpartition(" ")[2] for header in self._secrets().values()]
         for secret in filter(None, (*sent, os.environ.get(PASSWORD))):
             text = text.replace(secret, "…")
@@ -261,10 +267,7 @@ class Server:
 
 
 def _shorten(text: str) -> str:
-    """Return a text as one plain line; of a page of HTML, such as a proxy answers with, its title alone."""
-    if _PAGE.match(text):
-        title = _TITLE.search(text)
-        text = html.unescape(title[1]) if title else ""
+    """Return a text as one plain line of at most 300 characters."""
     text = readable(" ".join(text.split()))
     return text if len(text) <= 300 else text[:299] + "…"
 

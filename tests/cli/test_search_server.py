@@ -185,6 +185,18 @@ def test_of_a_proxys_page_the_title_is_shown(lexlip: Run, page: str) -> None:
         )
 
 
+def test_a_title_repeats_no_secret(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ask.USER, "ann")
+    monkeypatch.setenv(ask.PASSWORD, "a&b<c")
+
+    def reply(*_: Any) -> str:
+        raise Refused(500, "<html><title>no a&amp;b&lt;c here</title></html>")
+
+    with serving(reply) as url:
+        said = error(lexlip("search", ALL, "--server", f"qdrant+{url}/photos", code=2))
+    assert said.endswith("(500: no … here)")
+
+
 PART = "answered for only a part of its documents "
 WAY_ON = ": ask again, or check it"
 LUCENE = {

@@ -19,7 +19,7 @@ from lexlip.words.function_words import QUERY_LANGUAGES
 from lexlip.words.plain_text import folded, words_in
 
 TABLE = "translations.tsv"
-UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
+SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "œ": "oe"})
 ENDINGS = {
     "de": [("e", ""), ("er", ""), ("es", ""), ("en", ""), ("em", ""), ("n", ""), ("s", "")],
     "fr": [("e", ""), ("s", ""), ("es", ""), ("x", "")],
@@ -49,7 +49,7 @@ class WordTable:
             self._english.setdefault(words, []).append(english)
             if language == "de" and own[0].isupper():
                 self._nouns.add(words)
-            for typed in (words.translate(UMLAUTS).replace("ß", "ss"), folded(words)):
+            for typed in (words.translate(SPELLED), folded(words)):
                 self._written.setdefault(typed, own)
         self._longest = max((key.count(" ") + 1 for key in self._english), default=1)
 
@@ -93,7 +93,11 @@ class WordTable:
             base = word.removesuffix(ending) + instead
             if word.endswith(ending) and (base not in self._nouns or ending in OF_NOUNS):
                 yield base
-        yield " ".join(words_in(self._written.get(word, word).lower()))
+        yield self._accented(word)
+
+    def _accented(self, word: str) -> str:
+        """Return a word in small letters with the accents that the table has for it."""
+        return " ".join(words_in(self._written.get(word, word).lower()))
 
     def _known(self, word: str) -> tuple[list[str], list[str]]:
         """Return the English words for a word, or for both parts of a German compound, "Hundeleine"."""
@@ -102,9 +106,10 @@ class WordTable:
 
     def _parts(self, word: str) -> tuple[list[str], list[str]]:
         for end in range(len(word) - SHORTEST, SHORTEST - 1, -1):
-            last = self._english.get(word[end:]) if word[end:] in self._nouns else None
+            noun = self._accented(word[end:])
+            last = self._english.get(noun) if noun in self._nouns else None
             for between in BETWEEN if last else ():
-                first = self._english.get(word[:end].removesuffix(between))
+                first = self._english.get(self._accented(word[:end].removesuffix(between)))
                 if word[:end].endswith(between) and end - len(between) >= SHORTEST and first and last:
                     return first, last
         return [], []

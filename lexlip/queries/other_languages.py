@@ -27,7 +27,7 @@ from lexlip.queries.query_language import UNKNOWN, Query, forms, is_thing, parse
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 from lexlip.sparse.typed_words import Typed, as_query
 from lexlip.words.function_words import QUERY_WORDS
-from lexlip.words.plain_text import words_in
+from lexlip.words.plain_text import spelled, words_in
 from lexlip.words.vocabulary import is_content_word
 
 NO_TABLE = WordTable("", {})
@@ -80,7 +80,7 @@ class OtherLanguages:
         self._likely = lru_cache(maxsize=256)(likely_table)
 
     def _checked(self, text: str) -> Vector:
-        vector = self._encode(text)
+        vector = self._encode(text.lower() if text.isupper() else text)  # it has seen few capitals
         vector.setflags(write=False)
         return vector
 
@@ -90,7 +90,7 @@ class OtherLanguages:
         """Return the table of a query's language, which it says, or its words tell; NO_TABLE of others."""
         code = query.language.partition("-")[0]
         if code == UNKNOWN:
-            code = self._likely(query.text or query.sentence)  # as it was written, with its negations
+            code = self._likely(spelled(query.text or query.sentence))  # as written, with its negations
         return word_tables().get(code, NO_TABLE)
 
     def typed(self, query: Query) -> Typed:

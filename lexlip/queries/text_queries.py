@@ -135,7 +135,7 @@ class TextQueries:
         return UNKNOWN if still or self._is_foreign_text(folder, " ".join(rest)) else ENGLISH
 
     def _is_foreign_text(self, folder: Path, text: str) -> bool:
-        words = words_in(text.lower())
+        words = [word for word in words_in(text.lower()) if not word.isdigit()]
         content = [word for word in words if is_content_word(word)]
         if not content:
             return False

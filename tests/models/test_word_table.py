@@ -30,6 +30,7 @@ ROWS = [
     "red\trot\trouge\trojo",
     "rice\tReis\triz\tarroz",
     "snow\tSchnee\tneige\tnieve",
+    "sister\tSchwester\tsœur\thermana",
     "street\tStraße\true\tcalle",
     "sunset\tSonnenuntergang\tcoucher de soleil\tpuesta de sol",
     "zebra\tZebra\t\tcebra",
@@ -56,9 +57,18 @@ ENGLISH = {
             "roten": ["red"],
         },
         **{"Madchen": ["girl"], "Maedchen": ["girl"], "strasse": ["street"], "STRASSE": ["street"]},
+        **{"Maedchenhund": ["girl", "dog"], "Hundestrasse": ["dog", "street"]},
         **{"Reise": [], "Hundeleine": ["dog", "leash"], "Schneehunds": [], "Hu": [], "dog": []},
     },
-    "fr": {"velo": ["bicycle", "bike"], "chiens": ["dog"], "rouges": ["red"], "Zebra": [], "coucher": []},
+    "fr": {
+        "soeur": ["sister"],
+        "Sœurs": ["sister"],
+        "velo": ["bicycle", "bike"],
+        "chiens": ["dog"],
+        "rouges": ["red"],
+        "Zebra": [],
+        "coucher": [],
+    },
     "es": {"nina": ["girl"], "rojas": ["red"], "roja": ["red"], "perros": ["dog"], "perra": ["dog"]},
 }
 

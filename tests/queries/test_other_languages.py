@@ -126,6 +126,8 @@ def test_the_package_knows_the_words_of_mini() -> None:
     for english, names in NAMES.items():
         assert {others.english(name)[0] for name in names} <= {english, f"{english}s"}
     assert {"dog", "snow"} <= set(others.known_and_unknown(Query("", "dos perros en la nieve"))[0])
+    for capitals in ("СОБАКА", "KÖPEK"):
+        assert others.english(capitals) == others.english(capitals.lower())
 
 
 @pytest.fixture

@@ -241,6 +241,8 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextQueries:
         ("a zebra and a quokka", "en"),  # neither is known, and neither is foreign
         ("zebra", "en"),
         ("Hund", "und"),
+        ("3 Hund", "und"),
+        ("3", "en"),
         ("Hund Schnee", "und"),
         ("Hund zebra", "und"),
         ("Hund dog", "en"),  # a word is known
@@ -324,6 +326,8 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"chat noir": "fr", "le chat": "fr", "der Hut": "de", "rotes Auto": "de", "gato negro": "es"},
         **{"Vögel": "de", "Fußballspieler": "de", "Madchen": "de", "velo rouge": "fr", "puesta de sol": "es"},
         **{"une pizza sur la table": "fr", "kein Elefant": "de"},
+        **{"3 Hunde": "de", "Vo\u0308gel": "de", "nin\u0303a": "es", "Ｈｕｎｄ": "de", "oeuf": "fr"},
+        **{"Fussballspieler": "de", "Hund\u00adeleine": "de"},
         **{"un chat à la carte": "fr", "petit déjeuner": "fr", "la fontaine": "fr"},
         **{"deux pom-pom girls sont assises": "fr", "el perro de San Francisco": "es"},
         **{

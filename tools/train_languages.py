@@ -41,6 +41,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -398,7 +399,10 @@ def rate(step: int) -> float:
 
 
 def train(student: Student, batches: Batches, work: Path) -> None:
-    """Train from the last checkpoint in `work` to the end."""
+    """Train from the last checkpoint in `work` to the end.
+
+    The student is then the mean of what the last two rounds ended with (arXiv 1803.05407).
+    """
     parts: list[tuple[list[nn.Parameter], float]] = [
         ([parameter for parameter in student.body.parameters() if parameter.requires_grad], RATE),
         (list(student.head.parameters()), HEAD_RATE),
@@ -411,9 +415,9 @@ def train(student: Student, batches: Batches, work: Path) -> None:
         student.load_state_dict(saved["student"], strict=False)
         optimizer.load_state_dict(saved["optimizer"])
         begun = saved["step"]
-    all_steps = sum(steps for steps, _ in ROUNDS)
-    with ProgressBar(total=all_steps, initial=begun, desc="student", unit="step") as bar:
-        for step in range(begun, all_steps):
+    ends = list(accumulate(steps for steps, _ in ROUNDS))
+    with ProgressBar(total=ends[-1], initial=begun, desc="student", unit="step") as bar:
+        for step in range(begun, ends[-1]):
             factor = rate(step)
             for group in optimizer.param_groups:
                 group["lr"] = group["full"] * factor
@@ -432,10 +436,16 @@ def train(student: Student, batches: Batches, work: Path) -> None:
             shown = dict(zip(kinds, means, strict=True))
             bar.set_postfix(loss=loss.item(), **shown, refresh=False)
             bar.update()
-            if (step + 1) % EVERY == 0 or step + 1 == all_steps:
+            ended = step + 1 in ends
+            if (step + 1) % EVERY == 0 or ended:
                 state = {k: v for k, v in student.state_dict().items() if "word_embeddings" not in k}
+                if ended:
+                    _save(state, work / f"end-{step + 1}.pt")
                 saved = {"student": state, "optimizer": optimizer.state_dict(), "step": step + 1}
                 _save(saved, file)
+    one, other = (torch.load(work / f"end-{end}.pt", weights_only=True) for end in ends[-2:])
+    parameters = [name for name, value in one.items() if value.is_floating_point()]
+    student.load_state_dict({name: (one[name] + other[name]) / 2 for name in parameters}, strict=False)
 
 
 def _save(what: object, file: Path) -> None:

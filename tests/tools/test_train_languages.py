@@ -222,7 +222,9 @@ def test_it_learns_goes_on_and_writes_a_model(
     assert json.loads((sources / "work/model/config.json").read_text())["kind"] == "languages"
     assert "_name_or_path" not in (sources / "work/model/config.json").read_text()
     bias = load_file("work/model/model.safetensors")["text_head.bias"]
-    np.testing.assert_allclose(bias, at_once["head.bias"], atol=2.5e-4)  # float16
+    ends = [torch.load(f"work/end-{step}.pt", weights_only=True)["head.bias"] for step in (3, 4)]
+    assert torch.equal(ends[1], at_once["head.bias"])
+    np.testing.assert_allclose(bias, (ends[0] + ends[1]) / 2, atol=2.5e-4)  # float16
     assert capsys.readouterr().out == "work/model\n" * 2
 
 

@@ -97,9 +97,9 @@ def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None
     have = {code: {folded(word) for word, codes in languages.items() if code in codes} for code in LANGUAGES}
     known = english | lexicon
     strange = {folded(word) for word in languages} - known
-    for code, words in QUERY_LANGUAGES.items():
-        have.setdefault(code, set()).update(map(folded, words))
-        strange |= {folded(word) for word in words} - QUERY_LANGUAGES["en"]
+    for code, functions in QUERY_LANGUAGES.items():
+        have.setdefault(code, set()).update(map(folded, functions))
+        strange |= {folded(word) for word in functions} - QUERY_LANGUAGES["en"]
     of_tables = {folded(phrase) for table in tables.values() for phrase in table.words}
     phrases = {
         phrase

@@ -14,7 +14,8 @@ captions of COCO (of YJ Captions, in JSTS, Kurihara et al., 2022); sentences of 
 (Korean, Chinese, Japanese), of which only those stay that consist of words of captions and speak of nobody
 in the first or second person. `apertium` is a folder of captions that Apertium translated: en.txt, and
 LANGUAGE.txt for each language, the same lines. Photos of Flickr8k's test and validation splits, and those in
-the list of photos that are left out of every training, give no sentence.
+the list of photos that are left out of every training, give no sentence. The STS benchmark names no photos,
+so it may have captions of these.
 
 A line of the table: language, text, and one English sentence or more.
 """

@@ -12,7 +12,8 @@ English; so are those that the table would take for forms of its words: "cigaret
 model's lexicon are left out, except FALSE_FRIENDS.
 
 Phrases that English uses and that hold foreign words, "grand prix" and "los angeles", are WordNet's, and
-MORE_PHRASES. They stand without accents, with "=", and the languages that have all of their words.
+MORE_PHRASES. They stand without accents, with "=", and the languages with a table that have all of their
+words, if English lacks one. Two words that a table knows are a query in its language, WordNet or not.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import re
 import sys
 from pathlib import Path
 
-from lexlip.models.word_table import read_tables
+from lexlip.models.language_model import LONGEST
+from lexlip.models.word_table import WordTable, read_tables
 from lexlip.words.function_words import QUERY_LANGUAGES
 from lexlip.words.plain_text import folded, words_in
 
@@ -39,19 +41,20 @@ FALSE_FRIENDS = {
 }
 """Words of the lexicon that are common in other languages and mean something else there."""
 MORE_PHRASES = """
-a cappella, al fresco, al pastor, art deco, ballet en pointe, banh mi, boeuf bourguignon, bon appetit, bossa
-nova, c'est la vie, camp nou, chili con queso, chow mein, cote d'azur, creme brulee, cul de sac, das auto,
-das boot, del mar, dia de los muertos, dia de muertos, dolce vita, dulce de leche, el camino, el dorado, el
-nino, feliz navidad, hasta la vista, huevos rancheros, je ne sais quoi, la bamba, la cucaracha, la dolce
-vita, la rambla, la scala, la traviata, las vegas, le mans, los alamos, los angeles, los lobos, lucha libre,
-maitre d, mi casa su casa, moules frites, no bueno, notre dame, numero uno, osso buco, pain au chocolat,
-panna cotta, park guell, pasta e fagioli, petits fours, pico de gallo, pinot noir, pomme frites, sacre
-coeur, sagrada familia, salade nicoise, soup du jour, spaghetti alla carbonara, steak frites, tapas bar,
-tres leches, villa d'este, vincent van gogh
+a cappella, al fresco, al pastor, art deco, art nouveau, bain marie, ballet en pointe, banh mi, boeuf
+bourguignon, bon appetit, bossa nova, c'est la vie, camp nou, chili con queso, chow mein, cote d'azur, creme
+brulee, cul de sac, dia de los muertos, dia de muertos, dolce vita, dulce de leche, el dorado, feliz
+navidad, filet mignon, film noir, grand prix, haricots verts, hasta la vista, huevos rancheros, je ne sais
+quoi, la bamba, la cucaracha, la dolce vita, la rambla, la scala, la traviata, las vegas, le mans, los
+alamos, los angeles, los lobos, lucha libre, maitre d, mi casa su casa, moules frites, no bueno, notre dame,
+numero uno, osso buco, pain au chocolat, palo alto, panna cotta, park guell, pasta e fagioli, petit four,
+petits fours, pico de gallo, pinot noir, pomme frites, sacre coeur, sang froid, sagrada familia, salade
+nicoise, soup du jour, spaghetti alla carbonara, steak frites, tapas bar, tres leches, villa d'este, vincent
+van gogh
 """
-"""Phrases that WordNet lacks, or whose words are common, too: "el niño"."""
+"""Phrases that WordNet lacks, or that could be a query in another language, too: "film noir"."""
+
 ARTICLES = frozenset("das der die el il l la las le les lo los".split())
-"""An article and a noun of the table, "la tour", are no phrase of English, though WordNet knows a name."""
 
 LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
 TABLE = Path(__file__).parents[1] / "languages" / "lexlip_languages" / "translations.tsv"
@@ -71,11 +74,21 @@ def read(folder: Path) -> set[str]:
 
 def read_phrases(wordnet: Path) -> set[str]:
     """Return the entries of WordNet that are several words, also in irregular plurals."""
-    files = sorted([*wordnet.glob("index.*"), *wordnet.glob("*.exc")])
+    kinds = ("adj", "adv", "noun", "verb")
+    files = [wordnet / name for kind in kinds for name in (f"index.{kind}", f"{kind}.exc")]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     entries = [line.partition(" ")[0].replace("_", " ") for line in lines]
     split = [words_in(folded(entry)) for entry in entries]
-    return {" ".join(words) for words in split if sum(len(word) > 1 for word in words) > 1}
+    return {
+        " ".join(words)
+        for words in split
+        if len(words) <= LONGEST and sum(len(word) > 1 for word in words) > 1
+    }
+
+
+def _is_query(table: WordTable, first: str, last: str) -> bool:
+    """Return whether two words are a query in the table's language: "la tour", "jeune fille"."""
+    return bool(table.english(last) and (first in ARTICLES or table.english(first)))
 
 
 def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None:
@@ -105,20 +118,15 @@ def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None
         phrase
         for phrase in read_phrases(wordnet) - of_tables
         if not strange.isdisjoint(parts := phrase.split())
-        and not (
-            len(parts) == 2
-            and parts[0] in ARTICLES
-            and any(table.english(parts[1]) for table in tables.values())
-        )
+        and not (len(parts) == 2 and any(_is_query(table, *parts) for table in tables.values()))
     }
     for phrase in phrases | {" ".join(words_in(one)) for one in MORE_PHRASES.split(",")}:
+        parts = phrase.split()
+        of_english = known.issuperset(parts)
         languages[phrase] = [
             code
-            for code in LANGUAGES
-            if all(
-                part in have[code] or (code in tables and tables[code].english(part))
-                for part in phrase.split()
-            )
+            for code, table in tables.items()
+            if not of_english and all(part in have[code] or table.english(part) for part in parts)
         ]
         english.add(phrase)
     lines = [

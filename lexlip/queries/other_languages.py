@@ -113,7 +113,8 @@ class OtherLanguages:
         return [word for word in words_in(query.sentence) if self._is_doubtful(word, table)]
 
     def _is_doubtful(self, word: str, table: WordTable) -> bool:
-        known = table.english(word) or word.lower() in QUERY_WORDS or elsewhere(self._folder, word)
+        known = word.lower() in self._columns or word.lower() in QUERY_WORDS
+        known = known or table.english(word) or elsewhere(self._folder, word)
         return word.isalpha() and not known
 
     # ---- queries ----
@@ -174,6 +175,8 @@ class OtherLanguages:
         """
         if table is not NO_TABLE and self._is_doubtful(word, table):
             return []
+        if table is not NO_TABLE and word.lower() in self._columns and not table.english(word):
+            return [word.lower()]  # "Surfboard"
         vector = self.encode(word)
         own = [english for english in table.named(word) if english in self._columns]
         if own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
-from lexlip.words.function_words import QUERY_LANGUAGES, looks_foreign
+from lexlip.words.function_words import QUERY_LANGUAGES, QUERY_WORDS, looks_foreign
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 
@@ -100,6 +100,11 @@ class TextQueries:
         return folder if folder is not None and fits(folder, self.folder, self.identity) else None
 
     @property
+    def tells_languages(self) -> bool:
+        """Whether sentences in other languages are told from English ones."""
+        return self._folder_of_others is not None
+
+    @property
     def others(self) -> OtherLanguages:
         """What encodes sentences that are not English.
 
@@ -129,9 +134,13 @@ class TextQueries:
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
         if folder is None or not self._is_foreign_text(folder, text):
             return ENGLISH
-        words = words_in(text)[:MAX_TOKENS]  # what is read
+        words = words_in(query.sentence)[:MAX_TOKENS]  # what is read
         rest = without_english_phrases(folder, words)
-        still = rest == words or looks_foreign(" ".join(rest), rest)  # whatever of the rest is known
+        if rest == words:
+            return UNKNOWN
+        rest = [*rest, *written]
+        still = looks_foreign(" ".join(rest), rest)  # whatever of the rest is known
+        still |= not _of_others(self._lexicon).isdisjoint(word.lower() for word in rest)
         return UNKNOWN if still or self._is_foreign_text(folder, " ".join(rest)) else ENGLISH
 
     def _is_foreign_text(self, folder: Path, text: str) -> bool:
@@ -148,9 +157,8 @@ class TextQueries:
             return True
         if strange and not foreign:
             return False
-        english = QUERY_LANGUAGES[ENGLISH]
         return any(
-            (foreign or not (functions - english - self._lexicon).isdisjoint(words))
+            (foreign or not (functions & _of_others(self._lexicon)).isdisjoint(words))
             and code in word_tables()
             and all(_is_of(folder, code, word) for word in words)
             for code, functions in QUERY_LANGUAGES.items()
@@ -158,10 +166,11 @@ class TextQueries:
 
     def other_languages(self, query: Query) -> tuple[str, ...]:
         """Return languages that have an English query, a single word or phrase, with another meaning."""
-        words = words_in(query.sentence)
-        if query.language != ENGLISH or not words or self._folder_of_others is None:
+        folder, words = self._folder_of_others, words_in(query.sentence)
+        if query.language != ENGLISH or not words or folder is None:
             return ()
-        folder = self._folder_of_others
+        if len(words) > 1 and self._lexicon.issuperset(filter(is_content_word, map(str.lower, words))):
+            return ()
         found = elsewhere(folder, words[0]) if len(words) == 1 else english_phrase(folder, words)
         return found.languages if found is not None and found.english else ()
 
@@ -271,6 +280,12 @@ class TextQueries:
         if isinstance(query, Query) and _is_foreign(query):
             return self.others.tokenizer.unread(query.sentence)
         return self.tokenizer.unread(query.sentence if isinstance(query, Query) else query)
+
+
+@cache
+def _of_others(lexicon: frozenset[str]) -> frozenset[str]:
+    """Return function words of other languages alone, that no lexicon of English has."""
+    return QUERY_WORDS - QUERY_LANGUAGES[ENGLISH] - lexicon
 
 
 def _is_foreign_word(folder: Path, word: str) -> bool:

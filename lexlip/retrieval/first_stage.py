@@ -22,6 +22,7 @@ from anserini_bridge import BridgeError, IndexHeader
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import NO_ENDS, Ends
 from lexlip.retrieval.photo_table import OldPhotoTable, PhotoTable, open_photos
+from lexlip.words.function_words import looks_foreign
 from lexlip.words.plain_text import readable
 
 if TYPE_CHECKING:
@@ -148,6 +149,10 @@ class FirstStage(ABC):
     def doubtful(self, query: Query) -> Sequence[str]:
         """Return words of a query in another language that may be mistyped."""
         return ()
+
+    def is_not_english(self, query: Query, unknown: Sequence[str]) -> bool:
+        """Return whether a query whose unknown words are given is read as English, but does not look so."""
+        return looks_foreign(query.sentence, unknown)
 
     def lacks_languages(self) -> str:
         """Return what to install for sentences that are not English; "" if nothing would help."""

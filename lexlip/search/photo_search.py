@@ -42,7 +42,6 @@ from lexlip.search.named_photos import respelled
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.words.function_words import looks_foreign
 from lexlip.words.plain_text import folded
 
 if TYPE_CHECKING:
@@ -422,7 +421,7 @@ class PhotoSearch:
         encoded = state.stage.encode(asked)
         ms = 1000 * (time.perf_counter() - started)
         unknown, shown_in = state.stage.unknown(asked), state.stage.shown_in(asked)
-        foreign = looks_foreign(asked.sentence, unknown)
+        foreign = state.stage.is_not_english(asked, unknown)
         near = {} if foreign else {word: state.stage.near(word, MEANT, shown_in) for word in unknown}
         meant = {word: words for word, words in near.items() if words}
         for word in state.stage.doubtful(asked) if shown_in else ():

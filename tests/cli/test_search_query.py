@@ -236,10 +236,11 @@ def test_what_has_no_other_languages(several: Run, monkeypatch: pytest.MonkeyPat
     assert "'d' is not the code of a language, such as de" in refused(several, "boot", "--language", "d")
     for option in (("--similar", "0.jpg"), ("--image", "photos/0.jpg")):
         assert "--language is for sentences, not for" in refused(several, *option, "--language", "de")
+    german = "zwei Hunde spielen im Schnee", "--model", "mini"  # packaged
+    assert not search(several, *german[:1], "--language", "en")["foreign"]  # as whoever asks says
     install(monkeypatch, None)
     says = f"Error: this needs lexlip-languages: {how_to_install()}"
     assert refused(several, "boot", "--language", "de") == says
-    german = "zwei Hunde spielen im Schnee", "--model", "mini"  # packaged
     answer = search(several, *german)
     assert (answer["foreign"], answer["install"]) == (True, how_to_install())
     note = "this does not look like English, which the model knows: say it in English, or "

@@ -300,7 +300,6 @@ ENGLISH_PHRASES = (
     ),
     *(
         "hot dog al pastor",
-        "El Niño",
         "crème brûlée",
         "haute couture runway",
         "art nouveau door",
@@ -330,6 +329,8 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"Fussballspieler": "de", "Hund\u00adeleine": "de"},
         **{"un chat à la carte": "fr", "petit déjeuner": "fr", "la fontaine": "fr"},
         **{"deux pom-pom girls sont assises": "fr", "el perro de San Francisco": "es"},
+        **{"el niño": "es", "jeune fille": "fr", "das Boot": "de", "un film noir": "fr"},
+        **{"film -noir": "fr", "grand -prix": "fr"},
         **{
             "chat": "",
             "Mann": "",
@@ -346,6 +347,27 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
     cap = queries.read(parse_query("Muetze"))
     assert {queries.vocabulary.words[column] for column in queries.held(cap)} == {"cap"}
     assert queries.vocabulary.words[int(np.argmax(queries.vector(cap, 24)))] in ("cap", "hat")
+
+
+@pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
+def test_an_english_phrase_is_not_said_to_be_another_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, PACKAGE)
+    queries = TextQueries("mini")
+    for text in ("gambling den", "take over", "au revoir", "two dogs in snow"):
+        assert queries.other_languages(queries.read(parse_query(text))) == ()
+    assert queries.other_languages(queries.read(parse_query("grand prix"))) == ("fr",)
+
+
+def test_english_words_need_no_list_of_other_languages(
+    several: TextQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> None:
+        raise AssertionError("the list was read")
+
+    monkeypatch.setattr("lexlip.queries.text_queries.english_phrase", read)
+    monkeypatch.setattr("lexlip.queries.text_queries.elsewhere", read)
+    query = several.read(parse_query("a dog in the snow"))
+    assert (query.language, several.other_languages(query)) == ("en", ())
 
 
 def test_a_word_or_phrase_of_two_languages(several: TextQueries) -> None:

@@ -33,6 +33,9 @@ def test_words_that_tell_another_language(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / "annotations" / code / "annotations.json").write_text(json.dumps(content))
     (tmp_path / "dictionary").write_text("Jung\npudel\npuppy\nCigarettes\n")
     (tmp_path / "wordnet").mkdir()
+    for kind in ("adj", "adv", "verb"):
+        for name in (f"index.{kind}", f"{kind}.exc"):
+            (tmp_path / "wordnet" / name).write_text("")
     entries = (
         "  1 licence|petit_cheval n 1|petit_dejeuner n 1|hot_dog n 1|cheval n 1|le_cheval n 1|l_enfant n 1"
     )

@@ -115,6 +115,9 @@ class ImpactStage(FirstStage):
     def doubtful(self, query: Query) -> Sequence[str]:
         return self.queries.doubtful(query)
 
+    def is_not_english(self, query: Query, unknown: Sequence[str]) -> bool:
+        return not self.queries.tells_languages and super().is_not_english(query, unknown)
+
     def lacks_languages(self) -> str:
         return self.queries.lacks_languages()
 

@@ -52,10 +52,15 @@ def test_an_address_with_and_without_solr(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "/", "/solr", "/solr/", "/solr/a b", "/solr/#/photos", "/solr/photos?q=a"]
+    ("name", "says"),
+    [
+        *((name, "no host and index") for name in ("", "/", "/solr", "/solr/", "/solr/#/photos")),
+        ("/solr/photos?q=a", "no host and index"),
+        ("/solr/a b", "ends with 'a b', which is no name of an index"),
+    ],
 )
-def test_an_address_without_a_collection(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"no host and index: write it as solr\+https://HOST/solr/INDEX"):
+def test_an_address_without_a_collection(name: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{says}.*: write it as solr\+https://HOST/solr/INDEX"):
         PhotoIndex.at(f"solr+http://h{name}")
 
 

@@ -32,8 +32,9 @@ from lexlip.words.plain_text import readable
 TIMEOUT = 30  # seconds without a byte
 LARGEST_ANSWER = 2**26  # bytes of an answer
 KEY, USER, PASSWORD = "LEXLIP_SERVER_KEY", "LEXLIP_SERVER_USER", "LEXLIP_SERVER_PASSWORD"
-_PAGE = re.compile(r"\s*<")
-_TITLE = re.compile(r"<title[^>]*>(?:\s*(?:Error )?\d{3}\b)?(.*?)</title>", re.DOTALL | re.IGNORECASE)
+_HEAD = 4096  # characters of a page in which its title is looked for
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
+_STATUS = re.compile(r"\s*(?:Error )?\d{3}\b", re.IGNORECASE)
 _ADDRESS = re.compile(r"(?P<engine>[a-z]+)\+(?P<rest>https?://.+)", re.DOTALL)
 
 
@@ -84,6 +85,10 @@ class Server:
         if split is None or split["engine"] not in asked:
             # An address may hold a password, so it is not repeated.
             raise ConfigError(f"--server names none of {', '.join(asked)}: {example}")
+        if "@" in split["rest"]:  # also behind what looks like a path, as a password may hold a slash
+            raise ConfigError(
+                f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
+            )
         engine = other_engine(split["engine"])
         assert isinstance(engine, AskedEngine)
         example = f"write it as {engine.name}+https://HOST{engine.root}/INDEX"
@@ -92,18 +97,15 @@ class Server:
             port = parts.port
         except ValueError as error:
             raise ConfigError(f"--server is no address ({error}): {example}") from None
-        if parts.username is not None or parts.password is not None:
-            raise ConfigError(
-                f"--server holds a name or a password, which others can read: set {USER} and {PASSWORD}"
-            )
         before, _, index = parts.path.rstrip("/").rpartition("/")
         named = index and (f"/{index}" != engine.root or before.endswith(engine.root))
         if not parts.hostname or not named or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
         if not NAME.fullmatch(index):
+            shown = "what" if re.search("[:;=]", index) else f"{readable(index)!r}, which"
             raise ConfigError(
-                f"--server ends with {readable(index)!r}, which is no name of an index (ASCII letters,"
-                f" digits, '.', '_' and '-', the first a letter or a digit): {example}"
+                f"--server ends with {shown} is no name of an index (ASCII letters, digits, '.', '_' and '-',"
+                f" the first a letter or a digit): {example}"
             )
         if not parts.hostname.isascii():
             raise ConfigError(f"--server names a host that is not ASCII: {example}")
@@ -173,7 +175,7 @@ class Server:
         """Return what to say of a connection without an answer: `Unreachable`, but for TLS that is wrong."""
         connecting = isinstance(error, URLError)
         cause = error.reason if isinstance(error, URLError) else error
-        why = _shorten(str(getattr(cause, "strerror", None) or cause))
+        why = _shorten(_without_secrets(str(getattr(cause, "strerror", None) or cause)))
         if isinstance(cause, TimeoutError):
             return Unreachable(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -233,12 +235,10 @@ class Server:
 
         Of a page of HTML, such as a proxy answers with, that is its title alone.
         """
-        if _PAGE.match(text):
-            title = _TITLE.search(text)
-            text = html.unescape(title[1]) if title else ""
-        sent = [header.rpartition(" ")[2] for header in self._secrets().values()]
-        for secret in filter(None, (*sent, os.environ.get(PASSWORD))):
-            text = text.replace(secret, "…")
+        text = _without_secrets(text).lstrip("\ufeff \t\r\n")  # a page may begin with a byte order mark
+        if text.startswith("<"):
+            title = _TITLE.search(text[:_HEAD])
+            text = _STATUS.sub("", _without_secrets(html.unescape(title[1])), count=1) if title else ""
         return _shorten(text)
 
     def _secrets(self) -> dict[str, str]:
@@ -263,12 +263,27 @@ class Server:
             raise ConfigError(f"{KEY} holds other characters than printable ASCII")
         if key:
             return self.engine.key_header(key)
-        return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+        return {"Authorization": f"Basic {_basic(user, password)}"}
+
+
+def _basic(user: str, password: str) -> str:
+    return base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def _without_secrets(text: str) -> str:
+    """Return a text without the secrets of the environment, as they are and as HTML and JSON write them."""
+    key, user, password = (os.environ.get(name, "") for name in (KEY, USER, PASSWORD))
+    for secret in filter(None, (key, user and _basic(user, password), password)):
+        written = {secret, html.escape(secret), html.escape(secret, quote=False)}
+        written |= {json.dumps(secret, ensure_ascii=ascii)[1:-1] for ascii in (True, False)}
+        for form in sorted(written, key=len, reverse=True):
+            text = text.replace(form, "…")
+    return text
 
 
 def _shorten(text: str) -> str:
     """Return a text as one plain line of at most 300 characters."""
-    text = readable(" ".join(text.split()))
+    text = readable(" ".join(text.split())[:301])
     return text if len(text) <= 300 else text[:299] + "…"
 
 

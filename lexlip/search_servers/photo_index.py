@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -156,7 +156,10 @@ class PhotoIndex:
 
     @contextmanager
     def bulks(self) -> Iterator[Add]:
-        """Give what takes actions, which are written together; those of an interrupted block, too."""
+        """Give what takes actions, which are written together.
+
+        If the block ends with an error, those that wait are sent once; after `Later`, they are not.
+        """
         waiting: list[Action] = []
         written = time.monotonic()
 
@@ -174,8 +177,13 @@ class PhotoIndex:
 
         try:
             yield add
-        finally:
-            write()
+        except Later:
+            raise
+        except BaseException:
+            with suppress(ConfigError, DataError):  # the first error is the one to tell
+                replace(self, final=(Later,)).write(waiting)
+            raise
+        write()
 
     def write_facts(self, facts: Mapping[str, Mapping[str, Any]], add: Add) -> None:
         """Write what is another fact about photos now, by id."""

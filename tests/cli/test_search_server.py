@@ -1,9 +1,12 @@
 """`lexlip export` and `lexlip search --server`, from photos to hits, against a stand-in for each engine."""
 
+import base64
 import json
+import re
 import shutil
 import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -185,16 +188,77 @@ def test_of_a_proxys_page_the_title_is_shown(lexlip: Run, page: str) -> None:
         )
 
 
-def test_a_title_repeats_no_secret(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ask.USER, "ann")
-    monkeypatch.setenv(ask.PASSWORD, "a&b<c")
+def answered(lexlip: Run, page: str) -> str:
+    """What is said of a server that answers all with a page and the status 500."""
 
     def reply(*_: Any) -> str:
-        raise Refused(500, "<html><title>no a&amp;b&lt;c here</title></html>")
+        raise Refused(500, page)
 
     with serving(reply) as url:
         said = error(lexlip("search", ALL, "--server", f"qdrant+{url}/photos", code=2))
-    assert said.endswith("(500: no … here)")
+    shown = re.fullmatch(rf"{url} answers with an error \(500(?:: (.*))?\)", said)
+    assert shown
+    return shown[1] or ""
+
+
+TITLE = "<html><title>{}</title></html>"
+REPEATED = [
+    ("a&b<c", TITLE.format("no a&amp;b&lt;c here"), "no … here"),
+    ("a&b<c", TITLE.format("no a&b<c here"), "no … here"),
+    ("a&b<c", "no a&amp;b&lt;c here", "no … here"),
+    ("a'b", TITLE.format("no a&#39;b here"), "no … here"),
+    ("p&lt;q", TITLE.format("no p&lt;q here"), "no … here"),
+    ("p&lt;q", TITLE.format("no p&amp;lt;q here"), "no … here"),
+    ("123-s3cret", TITLE.format("123-s3cret"), "…"),
+    ("123-s3cret", TITLE.format("&#49;23-s3cret"), "…"),
+    ("123-s3cret", TITLE.format("Error 500 123-s3cret"), "…"),
+    ("s3cret", "\ufeff" + TITLE.format("500 no s3cret here"), "no … here"),
+    ("s3cret", "\n\ufeff\n" + TITLE.format("500 no s3cret here"), "no … here"),
+    ('a"b\\cd', json.dumps({"given": 'a"b\\cd'}), '{"given": "…"}'),
+    ("säcret", json.dumps({"given": "säcret"}), '{"given": "…"}'),
+    ("säcret", json.dumps({"given": "säcret"}, ensure_ascii=False), '{"given": "…"}'),
+    ("säcret", base64.b64encode("ann:säcret".encode()).decode(), "…"),
+]
+
+
+@pytest.mark.parametrize(("secret", "page", "shown"), REPEATED)
+def test_what_is_shown_of_an_answer_has_no_secret(
+    lexlip: Run, secret: str, page: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ask.USER, "ann")
+    monkeypatch.setenv(ask.PASSWORD, secret)
+    assert answered(lexlip, page) == shown
+
+
+def test_a_key_of_two_words_is_one_secret(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ask.KEY, "abc def")
+    assert answered(lexlip, "no api-key: abc def") == "no api-key: …"
+    assert answered(lexlip, "no Bearer abc def, def") == "no Bearer …, def"
+
+
+def test_a_broken_answer_repeats_no_secret(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ask.KEY, "s3cret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"no s3cret here\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        address = f"qdrant+http://127.0.0.1:{server.getsockname()[1]}/photos"
+        said = error(lexlip("search", ALL, "--server", address, code=2))
+        thread.join()
+    assert "broke the connection off (no … here)" in said
+
+
+def test_a_title_is_looked_for_at_the_beginning(lexlip: Run) -> None:
+    """A pattern with a beginning and an end looks for its end from each beginning."""
+    assert answered(lexlip, f"<html>{' ' * 3000}<title>here</title>") == "here"
+    assert answered(lexlip, f"<html>{' ' * 5000}<title>too far</title>") == ""
+    assert answered(lexlip, "<" + "<title>" * 32_000) == ""
 
 
 PART = "answered for only a part of its documents "
@@ -324,6 +388,12 @@ def test_nobody_listens(lexlip: Run) -> None:
         ("qdrant+http://host:99999/photos", "is no address"),
         ("qdrant+http://ann:hidden@host/photos", "others can read: set LEXLIP_SERVER_USER and"),
         ("ann:hidden@host/photos", "names none of"),
+        ("opensearch+https://ann:12/hidden@host", "others can read: set LEXLIP_SERVER_USER and"),
+        ("opensearch+https://ann:12/hidden@host/photos", "others can read: set LEXLIP_SERVER_USER and"),
+        ("opensearch+https://ann:hidden/x@host/photos", "others can read: set LEXLIP_SERVER_USER and"),
+        ("opensearch+https://host/ann:hidden", "--server ends with what is no name of an index (ASCII"),
+        ("opensearch+https://host/photos;hidden", "--server ends with what is no name of an index (ASCII"),
+        ("opensearch+https://host/key=hidden", "--server ends with what is no name of an index (ASCII"),
     ],
 )
 def test_addresses(lexlip: Run, address: str, why: str) -> None:

@@ -91,6 +91,32 @@ def test_outside_of_a_run_nothing_is_sent_again(quick: list[float]) -> None:
     assert quick == []
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("of the test"), DataError("of the test")])
+@pytest.mark.parametrize("fault", [None, 429, 401, 413, "closed", {"k1": 429}, {"k1": 400}])
+def test_what_waits_as_a_block_ends_with_an_error_is_sent_once(
+    error: Any, fault: Any, quick: list[float]
+) -> None:
+    """And the error is that of the block, whatever the server says."""
+    with bulks(fault) as (index, server):
+        with pytest.raises((KeyboardInterrupt, ValueError, DataError)) as raised, index.bulks() as add:
+            for action in ACTIONS:
+                add(action)
+            raise error
+        assert raised.value is error or raised.type is error
+        assert server.faults == []
+    if fault in (None, 413):  # a bulk that is too large is halved
+        assert server.held == dict(ACTIONS)
+    assert quick == []
+
+
+def test_a_server_that_is_away_is_sent_nothing_more(quick: list[float]) -> None:
+    with bulks() as (index, server):
+        with pytest.raises(Later, match="away"), index.bulks() as add:
+            add(ACTIONS[0])
+            raise Later("away")
+        assert server.requests == []
+
+
 def test_single_photos_that_it_is_too_busy_for_are_sent_again(quick: list[float]) -> None:
     with bulks({"k1": 429, "k5": 503}, 429, {"k5": 429}) as (index, server):
         index.write(ACTIONS)

@@ -114,8 +114,7 @@ class OtherLanguages:
 
     def _is_doubtful(self, word: str, table: WordTable) -> bool:
         known = word.lower() in self._columns or word.lower() in QUERY_WORDS
-        known = known or table.english(word) or elsewhere(self._folder, word)
-        return word.isalpha() and not known
+        return word.isalpha() and not (known or table.english(word) or elsewhere(self._folder, word))
 
     # ---- queries ----
 

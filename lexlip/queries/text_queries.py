@@ -169,7 +169,8 @@ class TextQueries:
         folder, words = self._folder_of_others, words_in(query.sentence)
         if query.language != ENGLISH or not words or folder is None:
             return ()
-        if len(words) > 1 and self._lexicon.issuperset(filter(is_content_word, map(str.lower, words))):
+        content = [word.lower() for word in words if is_content_word(word.lower())]
+        if len(words) > 1 and self._lexicon.issuperset(content):
             return ()
         found = elsewhere(folder, words[0]) if len(words) == 1 else english_phrase(folder, words)
         return found.languages if found is not None and found.english else ()

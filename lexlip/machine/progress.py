@@ -43,42 +43,51 @@ class _Lines:
 
 
 class Wait:
-    """A `with` block that waits for something, which is told once if that takes over two seconds.
+    """A `with` block that waits for something, which is told if that takes over two seconds.
+
+    They begin when there is a line to tell. If another line is there later, that is told, too, once.
 
     Args:
-        tell: is given the line, perhaps in another thread; None: nobody is told.
-        what: the line, see `now`.
+        tell: is given the lines, perhaps in another thread, but none after the block; None: nobody is told.
+        what: the first line, see `now`.
     """
 
     def __init__(self, tell: Callable[[str], object] | None, what: str = "") -> None:
         self._tell, self._what = tell, what
+        self._told: list[str] = []
         self._long, self._lock = False, Lock()
-        self._timer = Timer(LONG, self._is_long)
-        self._timer.daemon = True
+        self._timer: Timer | None = None
 
     def __enter__(self) -> Self:
-        if self._tell is not None:
-            self._timer.start()
+        if self._what:
+            self.now(self._what)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        with self._lock:
+            self._tell = None
+        if self._timer is not None:
+            self._timer.cancel()
 
     def now(self, what: str) -> None:
-        """Say what is waited for from now on; an empty line is not told."""
+        """Say what is waited for from now on."""
         with self._lock:
             self._what = what
-            self._told()
+            if self._timer is None and self._tell is not None:
+                self._timer = Timer(LONG, self._is_long)
+                self._timer.daemon = True
+                self._timer.start()
+            self._say()
 
     def _is_long(self) -> None:
         with self._lock:
             self._long = True
-            self._told()
+            self._say()
 
-    def _told(self) -> None:
-        if self._long and self._what and self._tell is not None:
+    def _say(self) -> None:
+        if self._tell is not None and self._long and len(self._told) < 2 and self._what not in self._told:
+            self._told.append(self._what)
             self._tell(self._what)
-            self._tell = None
 
 
 def tell(line: str) -> None:

@@ -53,7 +53,16 @@ class NoIndex(ServerError):
 
 
 class Later(ServerError):
-    """A server gives no answer now, and may give one later: it has too much to do, or is not there."""
+    """A server gives no answer now, and may give one later: it has too much to do, or is not there.
+
+    Attributes:
+        what: what happened.
+        way_on: what the user may do then; "": there is only waiting.
+    """
+
+    def __init__(self, what: str, way_on: str = "") -> None:
+        super().__init__(f"{what}: {way_on}" if way_on else what)
+        self.what, self.way_on = what, way_on
 
 
 class Unreachable(Later):
@@ -177,7 +186,9 @@ class Server:
         cause = error.reason if isinstance(error, URLError) else error
         why = _shorten(_without_secrets(str(getattr(cause, "strerror", None) or cause)))
         if isinstance(cause, TimeoutError):
-            return Unreachable(f"{self.url} has not answered for {TIMEOUT:g} seconds: ask again, or check it")
+            return Unreachable(
+                f"{self.url} has not answered for {TIMEOUT:g} seconds", "ask again, or check it"
+            )
         if isinstance(cause, ssl.SSLCertVerificationError):
             return ServerError(
                 f"{self.url} has no certificate that is trusted here ({why}): name its authority's file in"
@@ -189,11 +200,11 @@ class Server:
                 f" {self.engine.name}+http"
             )
         if connecting and not isinstance(cause, ConnectionResetError | BrokenPipeError):
-            return Unreachable(f"{self.url} cannot be reached ({why}): check the address")
+            return Unreachable(f"{self.url} cannot be reached ({why})", "check the address")
         other = "https" if self.url.startswith("http:") else "http"
         return Unreachable(
-            f"{self.url} broke the connection off ({why}): ask again, or write {self.engine.name}+{other}"
-            f" if it speaks {other}"
+            f"{self.url} broke the connection off ({why})",
+            f"ask again, or write {self.engine.name}+{other} if it speaks {other}",
         )
 
     def _refused(self, code: int, data: bytes, to: str, sent: int) -> ServerError | Denied:

@@ -13,7 +13,7 @@ from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine.progress import ProgressBar, Wait
-from lexlip.other_engines.ask import TIMEOUT, Later, NoIndex, Server, TooLarge
+from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
 from lexlip.other_engines.engine_contract import FIELD
 from lexlip.search_servers.opensearch_store import OpenSearchStore
 from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector, with_facts
@@ -31,6 +31,7 @@ PAGE = 10_000  # hits of one answer: OpenSearch gives no more by default
 _FEW = 1_000  # documents that are asked for together by their keys
 WAITS: Sequence[float] = (1, 2, 4, 8, 16, 30, 30, 30)
 """Seconds before a request is tried again while an index is written: a node needs half a minute to start."""
+AGAIN = "for some two minutes"  # WAITS together; answers take some time, too
 
 Add = Callable[[Action], None]
 """Takes what is to be written, see `PhotoIndex.bulks`."""
@@ -78,8 +79,7 @@ class PhotoIndex:
 
     def about(self) -> About | None:
         """Return what the index says about itself; None if it holds other documents, such as an export."""
-        first = f"waiting for {self.server.url} to answer, for at most {TIMEOUT} seconds"
-        found = self._ask(self.store.about, first)
+        found = self._ask(self.store.about, f"waiting for {self.server.url} to answer")
         with self.understood():
             return None if found is None else About.of(*found)
 
@@ -141,11 +141,11 @@ class PhotoIndex:
             for seconds in self._waits:
                 if not busy:
                     return
-                wait.now(f"{self._too_busy(busy)}{self._again}")
+                wait.now(f"{self._too_busy(busy)}; asking again {AGAIN}")
                 time.sleep(seconds)
                 busy = self._write([action for action in actions if action[0] in busy])
         if busy:
-            raise Later(f"{self._too_busy(busy)}: go on later")
+            raise Later(self._too_busy(busy), "go on later")
 
     def _too_busy(self, keys: set[str]) -> str:
         return f"{self.server.url} is too busy to write {counted(len(keys), 'document')}"
@@ -290,10 +290,6 @@ class PhotoIndex:
     def _waits(self) -> Sequence[float]:
         return () if Later in self.final else WAITS
 
-    @property
-    def _again(self) -> str:
-        return f"; asking again for at most {sum(self._waits)} seconds"
-
     def _ask(self, ask: Callable[[], Answer], first: str = "") -> Answer:
         """Return an answer; if the server may have one later, ask again, but after what is `final`.
 
@@ -306,14 +302,14 @@ class PhotoIndex:
                 except self.final:
                     raise
                 except Later as error:
-                    wait.now(f"{error}{self._again}")
+                    wait.now(f"{error.what}; asking again {AGAIN}")
                     time.sleep(seconds)
             try:
                 return ask()
             except self.final:
                 raise
             except Later as error:
-                raise type(error)(f"{error}; it was asked again for {sum(self._waits)} seconds") from None
+                raise type(error)(f"{error.what}; it was asked again {AGAIN}", error.way_on) from None
 
 
 def _named(action: Action) -> str:

@@ -64,35 +64,56 @@ def test_on_a_terminal_a_bar(clock: list[float], monkeypatch: pytest.MonkeyPatch
     assert "█" in shown or "#" in shown
 
 
-def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+class Told(list[str]):
+    """The lines that were told; `wait` waits for the first one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first = Event()
+
+    def __call__(self, line: str) -> None:
+        self.append(line)
+        self._first.set()
+
+    def wait(self) -> None:
+        assert self._first.wait(60)
+
+
+def test_a_long_wait_is_told_and_once_what_else_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexlip.machine.progress, "LONG", 0)
-    told: list[str] = []
-    is_told = Event()
-
-    def tell(line: str) -> None:
-        told.append(line)
-        is_told.set()
-
-    with Wait(tell, "a server") as wait:
-        assert is_told.wait(60)
-        wait.now("another")
-    assert told == ["a server"]
-    is_told.clear()
-    with Wait(tell) as wait:  # for what, is known later
+    told = Told()
+    with Wait(told, "a server") as wait:
+        told.wait()
+        for line in ("a server", "one that is busy", "a server", "a third"):
+            wait.now(line)
+    assert told == ["a server", "one that is busy"]
+    told = Told()
+    with Wait(told) as wait:  # for what, is known later
         wait.now("a server that is busy")
-        assert is_told.wait(60)
-        wait.now("another")
-    assert told[1:] == ["a server that is busy"]
+        told.wait()
+    assert told == ["a server that is busy"]
     with Wait(None, "told to nobody") as wait:
         wait.now("still not")
 
 
-def test_a_short_wait_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    for seconds, what in ((60, "a server"), (0, "")):
-        monkeypatch.setattr(lexlip.machine.progress, "LONG", seconds)
-        with Wait(told.append, what) as wait:
-            pass
-        wait._timer.join(60)
-        assert not wait._timer.is_alive()
+def test_a_short_wait_is_not_told() -> None:
+    told = Told()
+    with Wait(told) as wait:
+        pass
+    assert wait._timer is None  # no thread, where there is no line
+    with Wait(told, "a server") as wait:
+        pass
+    assert wait._timer is not None
+    wait._timer.join(60)
+    assert not wait._timer.is_alive()
+    assert told == []
+
+
+def test_nothing_is_told_after_the_block() -> None:
+    """As from a timer that went off when the block ended."""
+    told = Told()
+    with Wait(told, "a server") as wait:
+        pass
+    wait._is_long()
+    wait.now("another")
     assert told == []

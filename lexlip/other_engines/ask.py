@@ -223,9 +223,10 @@ class Server:
         if code == 403:
             return Denied(f"{self.url} gives this {secret} no right to {to} {self.index} {said}")
         if code == 413:
+            limit = f"{type(self.engine).__name__}: {self.engine.limit}; " if self.engine.limit else ""
             return TooLarge(
                 f"{self.url} takes no request of {sent:,} bytes (413): let it, or the proxy before it, take"
-                " larger ones (OpenSearch: http.max_content_length; nginx: client_max_body_size)"
+                f" larger ones ({limit}nginx: client_max_body_size)"
             )
         kind = Later if code in self.engine.may_pass else ServerError
         return kind(f"{self.url} answers with an error {said}")

@@ -154,11 +154,13 @@ class AskedEngine(OtherEngine):
 
     Attributes:
         root: what paths begin with; an address may have it before the index.
+        limit: the setting of the server that says how large a request may be; "": none is known.
         may_pass: statuses of answers that may be others later: there are too many requests; or a node, or a
             proxy before it, has no answer now.
     """
 
     root: ClassVar[str] = ""
+    limit: ClassVar[str] = ""
     may_pass: ClassVar[tuple[int, ...]] = (429, 502, 503, 504)
 
     @abstractmethod

@@ -131,6 +131,7 @@ class _LuceneServer(AskedEngine):
 
     bits = 9
     ending = ".ndjson"
+    limit = "http.max_content_length"
     names = "[a-z0-9_.-]+"
     named = "lower-case ASCII letters, digits, '.', '_' and '-', the first a letter or a digit"
     user: ClassVar[str]
@@ -311,6 +312,7 @@ class Qdrant(AskedEngine):
 
     name = "qdrant"
     versions = "Qdrant 1.10 and later"
+    limit = "service.max_request_size_mb"
 
     def settings(self, made: Made, target: str) -> dict[str, str]:
         index = {"on_disk": False, "datatype": "float32"}

@@ -315,6 +315,8 @@ class PhotoIndex:
 def _named(action: Action) -> str:
     """Return what an action is about, for people."""
     key, document = action
-    return (
-        f"the photo {readable(document['id'])!r}" if document and "id" in document else f"the document {key}"
-    )
+    if document and "id" in document:
+        return f"the photo {readable(document['id'])!r}"
+    if document and "album" in document:
+        return f"the photo {readable(document['member'])!r} of the album {readable(document['album'])!r}"
+    return f"the document {key}"

@@ -261,6 +261,23 @@ def test_a_title_is_looked_for_at_the_beginning(lexlip: Run) -> None:
     assert answered(lexlip, "<" + "<title>" * 32_000) == ""
 
 
+LIMITS = {
+    "opensearch": "OpenSearch: http.max_content_length; ",
+    "elasticsearch": "Elasticsearch: http.max_content_length; ",
+    "qdrant": "Qdrant: service.max_request_size_mb; ",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_too_large_names_the_limits_of_the_engine_and_of_a_proxy(lexlip: Run, engine: str) -> None:
+    with stand_in(engine, [], fault="413") as (address, _):
+        said = error(lexlip("search", ALL, "--server", address, code=2))
+    assert said.endswith(
+        "(413): let it, or the proxy before it, take larger ones"
+        f" ({LIMITS.get(engine, '')}nginx: client_max_body_size)"
+    )
+
+
 PART = "answered for only a part of its documents "
 WAY_ON = ": ask again, or check it"
 LUCENE = {

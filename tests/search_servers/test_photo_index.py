@@ -274,6 +274,12 @@ def test_a_bulk_that_is_too_large_is_halved() -> None:
         f"the photo '0.jpg' is not written: {index.server.url} takes no request of {sent} bytes (413):"
         f" let it, or the proxy before it, take larger ones ({limits})"
     )
+    entry = {"album": "some", "member": "a.jpg", "added": "1"}
+    with (
+        bulks(largest=10) as (index, _),
+        pytest.raises(DataError, match=r"^the photo 'a\.jpg' of the album 'some' is not written: "),
+    ):
+        index.write([("album-0", entry)])
 
 
 def test_nothing_is_sent_for_nothing() -> None:

@@ -55,6 +55,7 @@ van gogh
 """Phrases that WordNet lacks, or that could be a query in another language, too: "film noir"."""
 
 ARTICLES = frozenset("das der die el il l la las le les lo los".split())
+"""With one of these before it, a word of a table is a query in its language: "la tour"."""
 
 LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
 TABLE = Path(__file__).parents[1] / "languages" / "lexlip_languages" / "translations.tsv"

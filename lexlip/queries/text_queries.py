@@ -127,8 +127,8 @@ class TextQueries:
 
         A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
         words, and half of them are words of other languages alone; or if all words are of one language that
-        has a table, and one is no English word: "chat noir", "le chat". It must not be so for phrases alone
-        that English uses: "grand prix", "a day in los angeles".
+        has a table, and one is no English word: "chat noir", "le chat". Phrases that English uses do not
+        count: "grand prix", "a day in los angeles".
         """
         written = [word for word in (*query.added, *query.without) if word not in query.chosen]
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
@@ -144,6 +144,7 @@ class TextQueries:
         return UNKNOWN if still or self._is_foreign_text(folder, " ".join(rest)) else ENGLISH
 
     def _is_foreign_text(self, folder: Path, text: str) -> bool:
+        """Return whether a text is not English, with all of its words; see `language_of`."""
         words = [word for word in words_in(text.lower()) if not word.isdigit()]
         content = [word for word in words if is_content_word(word)]
         if not content:

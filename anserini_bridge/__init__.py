@@ -98,7 +98,7 @@ __all__ = [
 ]
 
 # the lightest first: errors alone load no scipy
-_MODULES = ("errors", "storage", "metadata", "jvm", "integrity", "flat", "vectors", "searcher", "writer")
+_MODULES = ("errors", "storage", "metadata", "flat", "jvm", "integrity", "vectors", "searcher", "writer")
 
 
 def __getattr__(name: str) -> object:

@@ -311,7 +311,7 @@ def _show_copies(copies: Copies, folder: str) -> None:
 
 def _open_index(context: click.Context) -> PhotoSearch:
     """Open the index of --index; refuse options that it has not."""
-    from anserini_bridge import find_jar, find_java, needs_java, read_header
+    from anserini_bridge import needs_java, read_header
     from anserini_bridge.metadata import read_searched_header
 
     given = context.params
@@ -319,6 +319,8 @@ def _open_index(context: click.Context) -> PhotoSearch:
     header = read_searched_header(index_folder)
     _check_index(context, header)
     if needs_java(index_folder, header) or given["captions"]:
+        from anserini_bridge import find_jar, find_java
+
         find_java(), find_jar()  # fail before the seconds that loading torch takes
 
     from lexlip.models.model_folder import model_folder

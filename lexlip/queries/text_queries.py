@@ -322,7 +322,7 @@ def bag_of_words(
         of_companions = np.maximum(weights.tensor("bag_of_words.values"), 0)
 
     def encode(text: str) -> Vector:
-        present = np.unique(np.array(vocabulary.columns(tokenizer.words(text).tolist()), np.int64))
+        present = np.array(sorted({*vocabulary.columns(tokenizer.words(text).tolist())}), np.int64)
         vector = np.zeros(len(vocabulary), np.float32)
         vector[present] = of_words[present]
         if companions:

@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from anserini_bridge.storage import atomic_write, remove
 from lexlip.data.files import read_file
 from lexlip.errors import DataError, UnreadableImage, writing
@@ -114,6 +112,8 @@ class Albums:
     @contextmanager
     def _changing(self, name: str) -> Iterator[Path]:
         """Give the file of an album, there or not, which nobody else writes meanwhile."""
+        from filelock import FileLock, Timeout  # takes some time; who searches writes no album
+
         with writing(f"the album {readable(name)}"):
             if self.folder.is_symlink():  # a stranger's index may lead to any folder
                 raise DataError(f"{self.folder} is a link, so albums there are not changed: make it a folder")

@@ -248,7 +248,8 @@ def _union(lists: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     some = [one for one in lists if len(one)]
     if len(some) < 2:
         return some[0] if some else np.empty(0, np.int64)
-    return np.unique(np.concatenate(some))
+    joined = np.sort(np.concatenate(some))
+    return joined[np.diff(joined, prepend=-1) > 0]  # np.unique would load numpy.ma
 
 
 def _keys(name: str, texts: Iterable[Iterable[str]]) -> list[str]:

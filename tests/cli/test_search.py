@@ -156,11 +156,11 @@ def test_text(indexed: Run, library: Path) -> None:
 
 
 @pytest.mark.parametrize("query_encoder", ["network", "words"])
-def test_a_sentence_needs_no_torch(
+def test_a_sentence_needs_nothing_heavy(
     indexed: Run, run_python: Callable[..., Any], model_folder: Path, query_encoder: str
 ) -> None:
     options = "--model", model_folder, "--query-encoder", query_encoder, "--json"
-    heavy = "torch torchvision transformers timm faiss"
+    heavy = "torch torchvision transformers timm faiss scipy jnius filelock numpy.ma subprocess zipfile"
     (answer,) = printed_without(run_python, heavy, "search", "two dogs", *options)
     assert json.loads(answer)["hits"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -187,8 +187,11 @@ class FirstStage(ABC):
         """
 
     @abstractmethod
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Any:
-        """Return, for `search`, the photos with these ids (None: all) that hold none of some words."""
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()) -> Any:
+        """Return, for `search`, the photos with these ids (None: all) that hold none of some words.
+
+        Those with the ids `but` are left out, too, by a stage that `adds_names`.
+        """
 
     def holding(self, words: Sequence[str]) -> frozenset[str]:
         """Return the photos that hold at least one of some words."""

@@ -76,6 +76,12 @@ def phrases(text: str) -> tuple[Phrase, ...]:
     return tuple(dict.fromkeys(content or found))[:MOST_PHRASES]
 
 
+def exactly(words: Iterable[str]) -> list[Phrase]:
+    """Return words as phrases that no other numbers of a noun match."""
+    found = (Phrase(tuple(split_words(word)), exact=True) for word in words)
+    return [one for one in found if one.words]
+
+
 def texts_of(id: str, captions: Iterable[str], lines: Iterable[str]) -> Texts:
     """Return the texts that come with a photo.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.given_words import Phrase, phrases_in
+from lexlip.retrieval.given_words import Phrase, exactly, phrases_in
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.photo_table import OldPhotoTable
 from lexlip.retrieval.seal import sealed_tables
@@ -145,9 +146,22 @@ class IndexState:
         """What cursors call it."""
         return digest(self.stage.state)
 
-    def _allow(self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed) -> Any:
+    def _allow(
+        self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed, content_only: bool
+    ) -> Any:
         """Return the photos that meet conditions and lack some words, as the stage's search takes them."""
-        return self.stage.allow(self.meeting(filters, narrowed), without)
+        given = frozenset[str]() if content_only else self._given(without)
+        return self.stage.allow(self.meeting(filters, narrowed), without, given)
+
+    def gave(self, word: str) -> bool:
+        """Return whether people gave a word to some photo."""
+        return self.stage.adds_names and any(self.photos.given_counts(exactly([word]))[1])
+
+    def _given(self, words: tuple[str, ...]) -> frozenset[str]:
+        """Return the ids of the photos that people gave at least one of some words."""
+        wanted = exactly(words) if self.stage.adds_names else []
+        found = self.photos.given(wanted, [1.0] * len(wanted), sys.maxsize) if wanted else ()
+        return frozenset(id for id, _ in found)
 
     def _meeting(self, filters: Filters | None, narrowed: Narrowed) -> list[str] | None:
         """Return the ids of the photos that meet filters, and that people gave some words; None: all."""
@@ -164,8 +178,11 @@ class IndexState:
         without: tuple[str, ...] = (),
         of: Sequence[str] | None = None,
     ) -> list[str]:
-        """Return the ids of the photos, or `of` some, that meet conditions and hold none of some words."""
-        gone = self.stage.holding(without) if without else frozenset()
+        """Return the ids of the photos, or `of` some, that meet conditions, without some words.
+
+        They neither hold one of these words, nor have people given them one.
+        """
+        gone = self.stage.holding(without) | self._given(without) if without else frozenset()
         meeting = self.meeting(filters, narrowed)
         met = set(of or ()) if meeting is None else set(meeting)
         return [id for id in (meeting or () if of is None else of) if id in met and id not in gone]
@@ -284,7 +301,8 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     reordered = (how.get("sort") or "match") != "match"
-    allowed = state.allow(how.get("filters"), asked.without, asked.narrowed)
+    content_only = bool(how.get("content_only"))
+    allowed = state.allow(how.get("filters"), asked.without, asked.narrowed, content_only)
     alone: list[str] = []
     if asked.names_only:
         alone = state.ids(how.get("filters"), asked.narrowed, asked.without)
@@ -310,7 +328,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         best, scores = [photo.id for photo in found], [photo.score for photo in found]
         ends = state.stage.ends(asked.query, asked.encoded, best, scores, allowed)
     named: list[FoundPhoto] = []
-    if not (how.get("content_only") or asked.names_only):
+    if not (content_only or asked.names_only):
         named = state.named(asked, how.get("filters"), found[:1], ends)
     found, cut = with_named(found, named, depth), ends.cut
     if reordered and cut is not None and found and found[-1].score >= cut:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -172,7 +172,9 @@ class HybridStage(FirstStage):
             held = [id for id in ids if self._match(query, id) is not None]
             return self.first.suggestions(query[0], held, number, without) if held else []
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
+    def allow(
+        self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()
+    ) -> Allowed | None:
         if ids is None and not without:
             return None
         gone = self.first.holding(without)

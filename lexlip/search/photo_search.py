@@ -42,6 +42,7 @@ from lexlip.search.named_photos import respelled
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
+from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.plain_text import folded
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ class PhotoSearch:
             DataError: the cursor is of another state of the index, or of another query.
         """
         with self._state(how.get("cursor")) as state:
-            return self._answer(state, self._encode(state, query), k, how)
+            asked = self._encode(state, query, bool(how.get("content_only")))
+            return self._answer(state, asked, k, how)
 
     def texts(self, queries: str | Sequence[str | Query], k: int = 10) -> list[Answer]:
         """Return the k photos that fit each of several sentences best.
@@ -413,7 +415,7 @@ class PhotoSearch:
         finally:
             found.release()
 
-    def _encode(self, state: IndexState, query: str | Query) -> Asked:
+    def _encode(self, state: IndexState, query: str | Query, content_only: bool = False) -> Asked:
         asked = state.stage.read(query if isinstance(query, Query) else parse_query(query))
         if isinstance(query, str) and not asked.text.strip():
             raise QueryError("the query is empty: give a sentence")
@@ -422,12 +424,17 @@ class PhotoSearch:
         ms = 1000 * (time.perf_counter() - started)
         unknown, shown_in = state.stage.unknown(asked), state.stage.shown_in(asked)
         foreign = state.stage.is_not_english(asked, unknown)
-        near = {} if foreign else {word: state.stage.near(word, MEANT, shown_in) for word in unknown}
+        if not content_only:
+            unknown = [word for word in unknown if word not in asked.without or not state.gave(word)]
+        wrong = [word for word in unknown if folded(word) not in FUNCTION_WORDS and not foreign]
+        near = {word: state.stage.near(word, MEANT, shown_in) for word in wrong}
         meant = {word: words for word, words in near.items() if words}
         for word in state.stage.doubtful(asked) if shown_in else ():
             if words := state.stage.near(word, MEANT, shown_in):
                 unknown, meant = [*unknown, word], {**meant, word: words}
+        dropped = {folded(word) for word, factor in asked.factors.items() if not factor}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
+        named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
         named = respelled(state.photos, named, {folded(word) for word in unknown})
         narrowed = tuple(
             (name, respelled(state.photos, phrases(value)))

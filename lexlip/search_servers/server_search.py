@@ -21,9 +21,13 @@ class ServerState(IndexState):
 
     stage: ServerStage
 
-    def _allow(self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed) -> Allowed | None:
+    def _allow(
+        self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed, content_only: bool
+    ) -> Allowed | None:
         conditions = _conditions(filters, narrowed)
-        return self.stage.among(conditions, without) if conditions or without else None
+        if not conditions and not without:
+            return None
+        return self.stage.among(conditions, without, given=not content_only)
 
     def ids(
         self,
@@ -34,10 +38,10 @@ class ServerState(IndexState):
     ) -> list[str]:
         conditions = _conditions(filters, narrowed)
         if of is None:
-            return self.stage.server.ids(self.stage.among(conditions, without).condition)
+            return self.stage.server.ids(self.stage.among(conditions, without, given=True).condition)
         if not of or not (conditions or without):
             return list(of)
-        allowed = self.stage.among([*conditions, with_ids(of)], without)
+        allowed = self.stage.among([*conditions, with_ids(of)], without, given=True)
         met = set(self.stage.server.ids(allowed.condition))
         return [id for id in of if id in met]
 

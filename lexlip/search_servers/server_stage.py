@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.sparse_rows import Rows
 from lexlip.queries.query_language import nearest_words
+from lexlip.retrieval.given_words import exactly
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, near_in, suggest
 from lexlip.search_servers.photo_documents import About
 from lexlip.search_servers.photo_index import PhotoIndex
-from lexlip.search_servers.photo_queries import Condition, Holds, Scored, all_of, any_of, with_ids
+from lexlip.search_servers.photo_queries import Condition, Holds, Scored, all_of, any_of, was_given, with_ids
 from lexlip.search_servers.server_photos import ServerPhotos
 
 _COUNTED = 500  # words of one question in how many photos they are: the server looks at each photo for each
@@ -172,11 +173,19 @@ class ServerStage(ImpactStage):
         held = {one: count for one, count in zip(known, counts, strict=True) if count}
         return nearest_words(word, held, number)
 
-    def among(self, conditions: Iterable[Condition], without: Sequence[str] = ()) -> Allowed:
-        """Return, for `search`, the photos that meet conditions and hold none of some words."""
-        return Allowed(all_of(conditions, self._holding(without)), self.server)
+    def among(
+        self, conditions: Iterable[Condition], without: Sequence[str] = (), given: bool = False
+    ) -> Allowed:
+        """Return, for `search`, the photos that meet conditions and hold none of some words.
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Allowed | None:
+        `given`: nor were given one of them.
+        """
+        gone = [was_given(word) for word in exactly(without)] if given else []
+        return Allowed(all_of(conditions, [*self._holding(without), *gone]), self.server)
+
+    def allow(
+        self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()
+    ) -> Allowed | None:
         if ids is None and not without:
             return None
         return self.among([] if ids is None else [with_ids(ids)], without)

@@ -160,6 +160,26 @@ def test_unknown_words_that_are_names_are_understood(photos: PhotoSearch) -> Non
     assert photos.text("qatar", content_only=True).not_understood == ["qatar"]
 
 
+def test_a_word_that_people_gave_leaves_photos_out(photos: PhotoSearch) -> None:
+    every = set(ids(photos.text("two dogs", 8)))
+    answer = photos.text("two dogs -qatar", 8)
+    assert set(ids(answer)) == {id for id in every if "Qatar" not in id}
+    assert answer.unknown == []
+    assert set(ids(photos.text("two dogs -Zoe -IMG", 8))) == every & {
+        "plain/cc_00111.jpg", "plain/cc_00113.jpg", "plain/東京タワー.jpg"
+    }  # fmt: skip
+    assert ids(photos.text("name:cc -zebra", 8)) == ["plain/cc_00113.jpg"]
+    assert ids(photos.text("zebra no zoë", 8))[0] == "plain/cc_00111.jpg"
+    alone = photos.text("two dogs -qatar", 8, content_only=True)
+    assert (set(ids(alone)), alone.unknown) == (every, ["qatar"])
+    assert photos.text("two dogs -xyzzy", 8).unknown == ["xyzzy"]
+
+
+def test_a_word_that_is_dropped_is_not_looked_for_in_names(photos: PhotoSearch) -> None:
+    assert not any(hit.words.keys() & {"folder:qatar"} for hit in photos.text("two dogs qatar^0", 8).hits)
+    assert any(hit.words.keys() & {"folder:qatar"} for hit in photos.text("two dogs qatar^2", 8).hits)
+
+
 @pytest.mark.parametrize("kind", ["dense", "bm25"])
 def test_indexes_of_other_kinds_are_only_narrowed(
     indexed: Indexed, library: Path, tmp_path: Path, kind: str

@@ -68,6 +68,8 @@ ASKED = [
     ("caption:snow", "--sort", "date"),
     ("caption:xyzzy",),
     ("near:45.5,9.4 dog",),
+    ("two dogs cat^0 -anna -xyzzy",),
+    ("dog -anna", "--content-only"),
     ("xyzzy",),
     ("doog snw",),
 ]

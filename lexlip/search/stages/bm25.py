@@ -7,7 +7,7 @@ vectors, `lexlip.indexing.bm25` says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,7 +75,9 @@ class _CaptionSearch(ReopenedStage[Header, Bm25Searcher]):
                 return [ids[rank] for rank in kept], scores[kept]
             depth *= 4
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> frozenset[str] | None:
+    def allow(
+        self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()
+    ) -> frozenset[str] | None:
         self.holding(without)  # which it refuses
         return None if ids is None else frozenset(ids)
 

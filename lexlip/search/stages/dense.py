@@ -5,7 +5,7 @@ DIR/data-<n>/vectors.faiss and ids.json, in an index's folder as anserini_bridge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,9 @@ class DenseStage(ReopenedStage[DenseMetadata, FaissIndex]):
     ) -> Results:
         return self.engine.search(vstack(queries, format="csr"), k, allowed)
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> NDArray[np.bool_] | None:
+    def allow(
+        self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()
+    ) -> NDArray[np.bool_] | None:
         self.holding(without)  # which it refuses
         if ids is None:
             return None

@@ -135,9 +135,9 @@ class ImpactStage(FirstStage):
         ids, scores = self.searcher.search(impacts, k, min(len(queries), cores()), allowed=allowed)
         return ids, [row / self.engine.unit for row in scores]
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Any:
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()) -> Any:
         columns = self._columns(without)
-        if ids is None and not columns:
+        if ids is None and not columns and not but:
             return None
         allowed = np.full(self.searcher.size, ids is None)
         if ids is not None:
@@ -145,6 +145,9 @@ class ImpactStage(FirstStage):
             allowed[numbers[numbers >= 0]] = True
         if columns:
             allowed &= ~self.searcher.holding(columns)
+        if but:
+            numbers = self.searcher.numbers(list(but))
+            allowed[numbers[numbers >= 0]] = False
         return self.searcher.allow(allowed)
 
     def holding(self, words: Sequence[str]) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """A first stage without an index; each test says what it needs of it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +26,9 @@ class PlainStage(FirstStage):
     def search(self, queries: Sequence[Any], k: int, allowed: Any = None) -> Results:
         raise NotImplementedError
 
-    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = ()) -> Any:
+    def allow(
+        self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()
+    ) -> Any:
         assert ids is None
         assert not without
 

@@ -98,15 +98,16 @@ def test_of_names_alone_all_are_sorted(state_of: Any, monkeypatch: pytest.Monkey
     """Photos "0", "1" … lie ever nearer to the equator, and are ever newer."""
     ids = [str(number) for number in range(NUMBER)]
     places = {id: (50 - int(id) / 100, 0.0) for id in ids}
-    monkeypatch.setattr(Stage, "allow", lambda self, ids, without=(): ids)
+    monkeypatch.setattr(Stage, "allow", lambda self, ids, without=(), but=(): ids)
     monkeypatch.setattr(Stage, "holding", lambda self, words: {"998"}, raising=False)
     monkeypatch.setattr(Table, "select", lambda self, filters: ids, raising=False)
     monkeypatch.setattr(Table, "having", lambda self, name, wanted: ids, raising=False)
     monkeypatch.setattr(Table, "places", lambda self, ids: places, raising=False)
+    monkeypatch.setattr(Table, "given", lambda self, wanted, weights, number: [("997", 1.0)], raising=False)
     query = parse_query("name:img -cat")
     asked = Asked("name:img", "name:img", None, query, narrowed=(("name", ()),))
     found, _ = find(state_of(None), asked, 5, {"sort": sort, "filters": Filters(near="0,0")})
-    assert [photo.id for photo in found] == [id for id in reversed(ids) if id != "998"]
+    assert [photo.id for photo in found] == [id for id in reversed(ids) if id not in ("997", "998")]
 
 
 def test_groups_go_as_deep_as_is_needed(state_of: Any) -> None:
@@ -123,7 +124,7 @@ def test_what_filters_allow_is_looked_up_once_in_a_state(
 ) -> None:
     selected: list[Filters] = []
     monkeypatch.setattr(Table, "select", lambda self, filters: selected.append(filters) or [], raising=False)
-    monkeypatch.setattr(Stage, "allow", lambda self, ids, without=(): ids)
+    monkeypatch.setattr(Stage, "allow", lambda self, ids, without=(), but=(): ids)
     for state in (state_of(None), state_of(None)):
         for year in ("2014", "2015", "2014"):
             find(state, SENTENCE, 3, {"filters": Filters(after=year)})

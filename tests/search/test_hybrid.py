@@ -69,7 +69,7 @@ class Ranked(PlainStage):
         there = [id for id in self.ids if allowed is None or id in allowed][:k]
         return [there for _ in queries], [1 - np.arange(len(there)) / 1000 for _ in queries]
 
-    def allow(self, ids: list[str] | None, without: list[str]) -> frozenset[str] | None:
+    def allow(self, ids: list[str] | None, without: list[str], but: frozenset[str]) -> frozenset[str] | None:
         return None if ids is None else frozenset(ids)
 
 

@@ -3,19 +3,21 @@ r"""Write sentences in other languages with the English ones that mean the same,
     for name in multi30k/dataset ufdatastudio/multi30k-extension PhilipMay/stsb-multi-mt \
         kakaobrain/KorNLUDatasets yahoojapan/JGLUE odashi/small_parallel_enja \
         nate-koser/kor-eng-translator xuman-Amy/python_machine_learning_assignments \
-        RlNZLER/Image-Text-Matching; do git clone https://github.com/$name sources/${name#*/}; done
+        RlNZLER/Image-Text-Matching li-xirong/flickr8kcn; do
+            git clone https://github.com/$name sources/${name#*/}; done
     python tools/language_sentences.py sources apertium captions/coco_captions_en.tsv \
         captions/coco_captions_more.tsv coco/held_out.txt flickr8k/dataset_flickr8k.json sentences.tsv
 
-Sources: Multi30k (Elliott et al., 2016-2018: captions of Flickr30k, translated by people) and what a machine
-made of its captions in further languages (MultiScript30k, arXiv 2512.11074); captions among the sentences of
+Sources: Multi30k (Elliott et al., 2016-2018: captions of Flickr30k, translated by people) and what a
+machine made of its captions in further languages (MultiScript30k, arXiv 2512.11074); Flickr8k's captions as
+two machines translated them into Chinese (Flickr8k-CN, Li et al., 2016); captions among the sentences of
 the STS benchmark in ten languages (stsb-multi-mt, by DeepL) and Korean (KorSTS, Ham et al., 2020); Japanese
-captions of COCO (of YJ Captions, in JSTS, Kurihara et al., 2022); sentences of Tatoeba and the Tanaka corpus
-(Korean, Chinese, Japanese), of which only those stay that consist of words of captions and speak of nobody
-in the first or second person. `apertium` is a folder of captions that Apertium translated: en.txt, and
-LANGUAGE.txt for each language, the same lines. Photos of Flickr8k's test and validation splits, and those in
-the list of photos that are left out of every training, give no sentence. The STS benchmark names no photos,
-so it may have captions of these.
+captions of COCO (of YJ Captions, in JSTS, Kurihara et al., 2022); sentences of Tatoeba and the Tanaka
+corpus (Korean, Chinese, Japanese), of which only those stay that consist of words of captions and speak of
+nobody in the first or second person. `apertium` is a folder of captions that Apertium translated: en.txt,
+and LANGUAGE.txt for each language, the same lines. Photos of Flickr8k's test and validation splits, and
+those in the list of photos that are left out of every training, give no sentence. The STS benchmark names
+no photos, so it may have captions of these.
 
 A line of the table: language, text, and one English sentence or more.
 """
@@ -45,11 +47,15 @@ def lines(file: Path) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def multi30k(sources: Path, flickr8k: Path) -> Iterator[Sentence]:
+def training_photos(flickr8k: Path) -> set[str]:
+    """Return the names of Flickr8k's training photos."""
+    images = json.loads(flickr8k.read_text(encoding="utf-8"))["images"]
+    return {image["filename"] for image in images if image["split"] == "train"}
+
+
+def multi30k(sources: Path, learned: set[str]) -> Iterator[Sentence]:
     """Yield captions of Flickr30k, but of no photo that Flickr8k holds back."""
     folder = sources / "dataset" / "data" / "task1"
-    images = json.loads(flickr8k.read_text(encoding="utf-8"))["images"]
-    learned = {image["filename"] for image in images if image["split"] == "train"}
     held = {
         photo.name.split("_")[0] + ".jpg"  # as Flickr30k names it
         for photo in (sources / "Image-Text-Matching" / "data" / "images").iterdir()
@@ -64,6 +70,21 @@ def multi30k(sources: Path, flickr8k: Path) -> Iterator[Sentence]:
         for photo, text, own in zip(photos, lines(file), english, strict=True):
             if photo not in held:
                 yield language, text, [own]
+
+
+def flickr8k_in_chinese(sources: Path, learned: set[str]) -> Iterator[Sentence]:
+    """Yield captions of Flickr8k's training photos that Baidu and Google translated."""
+    folder = sources / "flickr8kcn" / "data"
+    english: dict[tuple[str, str], str] = {}
+    for name in ("enc.caption.txt", "zhb.caption.txt.v20160815", "zhg.caption.txt.v20160816"):
+        for line in lines(folder / f"flickr8k{name}"):
+            place, _, text = line.partition(" ")
+            photo, _, index = place.split("#")
+            if photo in learned:
+                if name.startswith("enc"):
+                    english[photo, index] = text
+                else:
+                    yield "zh", text, [english[photo, index]]
 
 
 def sts(sources: Path) -> Iterator[Sentence]:
@@ -141,11 +162,13 @@ def apertium(folder: Path) -> Iterator[Sentence]:
 def main(sources: Path, machine: Path, *files: Path) -> None:
     """Write the table."""
     *captions, held_out, flickr8k, table = files
+    learned = training_photos(flickr8k)
     held = {line.lstrip("0") for line in lines(held_out)}
     number: Counter[str] = Counter()
     with table.open("w", encoding="utf-8") as out:
         for read in (
-            multi30k(sources, flickr8k),
+            multi30k(sources, learned),
+            flickr8k_in_chinese(sources, learned),
             sts(sources),
             japanese_captions(sources, captions, held),
             everyday(sources, captions),

@@ -71,11 +71,13 @@ BATCH = {"english": 96, "translated": 60, "names": 36}  # texts
 LATER_BATCH = {"english": 40, "translated": 64, "sentences": 28, "switched": 32, "names": 16, "words": 28}
 SENTENCES = {"english": 24, "translated": 40, "sentences": 104, "switched": 16, "names": 8, "words": 16}
 LAST_BATCH = {"english": 16, "translated": 72, "sentences": 96, "switched": 8, "names": 8, "words": 8}
+WITH_CHINESE = {"english": 16, "translated": 64, "sentences": 112, "switched": 8, "names": 4, "words": 8}
 ROUNDS = (  # steps, each with a batch; the learning rate starts again in each (SGDR, arXiv 1608.03983)
-    (800, BATCH), (500, BATCH), (1000, LATER_BATCH), (500, LATER_BATCH), (700, SENTENCES), (400, LAST_BATCH)
+    (800, BATCH), (500, BATCH), (1000, LATER_BATCH), (500, LATER_BATCH), (700, SENTENCES), (400, LAST_BATCH),
+    (700, WITH_CHINESE)
 )  # fmt: skip
 LATER = 1300  # the step from which a photo's English captions count by their nearness
-BEHIND = {"ja": 4, "ko": 4, "ru": 4, "cs": 2, "uk": 2, "zh": 2}  # how often sentences of these are drawn
+BEHIND = {"ja": 4, "ko": 8, "ru": 4, "cs": 2, "uk": 2, "zh": 6}  # how often sentences of these are drawn
 SWITCHED = 0.9  # how likely a word that the dictionary has is exchanged
 NEARNESS = 0.1  # temperature of the weights of a photo's English captions
 UNSPACED = frozenset(("ja", "zh", "th"))

@@ -164,8 +164,8 @@ def search(
     --rerank a cross-encoder orders the first hits by the probability that the sentence describes the photo.
 
     QUERY is a sentence, with or without quotes around it. In an index of words it may hold +word, which adds
-    a word, -word, which leaves out photos that hold or were given it, and word^2, which multiplies its weight:
-    "two dogs -person snow^2". Without quotes around it, write options first, then -- and the words:
+    a word, -word, which leaves out photos that hold it or were given it, and word^2, which multiplies its
+    weight: "two dogs -person snow^2". Without quotes around it, write options first, then -- and the words:
     -- two dogs -person snow^2. It needs a word to look for.
 
     A plain negation leaves words out, too: "dog without snow" means "dog -snow". In quotes of its own it is

@@ -26,9 +26,7 @@ class PlainStage(FirstStage):
     def search(self, queries: Sequence[Any], k: int, allowed: Any = None) -> Results:
         raise NotImplementedError
 
-    def allow(
-        self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()
-    ) -> Any:
+    def allow(self, ids: Sequence[str] | None, without: Sequence[str] = (), but: Collection[str] = ()) -> Any:
         assert ids is None
         assert not without
 

@@ -28,6 +28,15 @@ def sources(tmp_path: Path) -> Path:
         write(task / f"raw/train.{language}.gz", "".join(f"{language} {photo}\n" for photo in range(1, 5)))
     for name in ("es", "uk", "zh_hans", "zh_hant", "ar_arab"):
         write(tmp_path / f"multi30k-extension/multi30k-dataset-en-{name}/train.{name}", f"{name}\n" * 4)
+    chinese = {
+        "enc.caption.txt": "A dog",
+        "zhb.caption.txt.v20160815": "一只狗",
+        "zhg.caption.txt.v20160816": "狗",
+    }
+    for name, text in chinese.items():
+        places = [f"{photo}#{name[:3]}#{n}" for photo in ("1_a.jpg", "3_c.jpg") for n in (0, 1)]
+        lines = "".join(f"{place} {text} {place[-1]}\n" for place in places)
+        write(tmp_path / "flickr8kcn/data" / f"flickr8k{name}", lines)
     rows = [
         "genre file year id score one two",
         "main-captions f y i 5 개 고양이",
@@ -57,10 +66,13 @@ def sources(tmp_path: Path) -> Path:
 
 
 def test_no_photo_that_is_held_back_gives_a_sentence(sources: Path) -> None:
-    found = list(tool.multi30k(sources, sources / "flickr8k.json"))
+    learned = tool.training_photos(sources / "flickr8k.json")
+    found = list(tool.multi30k(sources, learned))
     czech = [(text, english) for language, text, english in found if language == "cs"]
     assert czech == [("cs 1", ["en 1"]), ("cs 4", ["en 4"])]
     assert {language for language, *_ in found} == {"cs", "de", "fr", "es", "uk", "zh", "zh-Hant", "ar"}
+    own = [("zh", f"{text} {n}", [f"A dog {n}"]) for text in ("一只狗", "狗") for n in (0, 1)]
+    assert list(tool.flickr8k_in_chinese(sources, learned)) == own
 
 
 def test_captions_alone_are_taken_of_sentences_of_many_kinds(sources: Path) -> None:

@@ -60,11 +60,16 @@ Floats = NDArray[np.float32]
 def load_towers(name: str | Path, device: str = "cpu") -> Clip | Dense:
     """Load a CLIP or dense model onto a device; ModelError: it is none. ConfigError: no such device."""
     kind = kind_of(name)
-    if kind not in ("clip", "dense"):
+    if kind not in ("clip", "dense", "open_clip"):
         words = kind in MODELS and MODELS[kind].words
-        why = f"is a {kind} model" + (", which has words already" if words else "")
+        why = f"is of kind {kind}" + (", which has words already" if words else "")
         raise ModelError(f"'{name}' {why}: give a CLIP model or one of kind dense")
     model = load_model(name, device)
+    if kind == "open_clip":
+        from lexlip.models.open_clip import OpenClip, as_clip
+
+        assert isinstance(model, OpenClip)
+        return as_clip(model)
     assert isinstance(model, Clip | Dense)
     return model
 

@@ -9,11 +9,11 @@ import textwrap
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import open_clip
 import torch
-from open_clip.tokenizer import SimpleTokenizer
 from open_clip.transformer import QuickGELU
 from timm.utils import reparameterize_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -30,6 +30,9 @@ from lexlip.models.foreign import CONFIG, IN_FOLDER, OPEN_CLIP
 from lexlip.models.hub import fetch_open_clip
 from lexlip.models.model_folder import is_hub_name, model_folder, without_scheme
 from lexlip.models.pretrained import Pretrained
+
+if TYPE_CHECKING:
+    from open_clip.tokenizer import SimpleTokenizer
 
 _TRIED = ("two dogs in the snow", "A man's café, 3 bikes!", "")
 """Texts that a converted model must give the vectors of its original for."""
@@ -155,7 +158,7 @@ def image_config(settings: dict[str, Any], name: str) -> ImageEncoderConfig:
 
 
 def as_clip(model: OpenClip) -> Clip:
-    """Return the same model as one of transformers, with a tokenizer of the library tokenizers.
+    """Return the same model, on the CPU, as one of transformers, with a tokenizer of the library tokenizers.
 
     It is tried on a photo of noise and on some texts. ModelError: its architecture is not that of OpenAI's
     CLIP, or its tokenizer is not; these can be MobileCLIP, SigLIP and others.
@@ -173,7 +176,8 @@ def as_clip(model: OpenClip) -> Clip:
         raise ModelError(f"{what}: {textwrap.shorten(reason(error), 200)}") from error
     config = model.config
     found = Clip(clip, tokenizer, config.image, config.text.max_tokens, model.dimensions, model.name)
-    noise = torch.randint(0, 256, (1, 3, config.image.size, config.image.size), dtype=torch.uint8)
+    size = config.image.size
+    noise = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1, 3, size, size), np.uint8))
     for ours, original in (
         (found.encode_image(noise), model.encode_image(noise)),
         (found.encode_text(_TRIED), model.encode_text(_TRIED)),
@@ -192,7 +196,9 @@ def _sizes(model: Any, tokenizer: SimpleTokenizer) -> CLIPConfig:
             "intermediate_size": transformer.resblocks[0].mlp.c_fc.out_features,
             "num_hidden_layers": len(transformer.resblocks),
             "num_attention_heads": transformer.resblocks[0].attn.num_heads,
-            "hidden_act": "quick_gelu" if isinstance(transformer.resblocks[0].mlp.gelu, QuickGELU) else "gelu",
+            "hidden_act": "quick_gelu"
+            if isinstance(transformer.resblocks[0].mlp.gelu, QuickGELU)
+            else "gelu",
         }
         for transformer in (model.transformer, body.transformer)
     )

@@ -24,6 +24,7 @@ from lexlip.config import ModelConfig, TextEncoderConfig, VocabularyConfig
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import DataError, ModelError
+from lexlip.machine.device import pick_device
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import to_rows
@@ -64,12 +65,13 @@ def load_towers(name: str | Path, device: str = "cpu") -> Clip | Dense:
         words = kind in MODELS and MODELS[kind].words
         why = f"is of kind {kind}" + (", which has words already" if words else "")
         raise ModelError(f"'{name}' {why}: give a CLIP model or one of kind dense")
-    model = load_model(name, device)
     if kind == "open_clip":
         from lexlip.models.open_clip import OpenClip, as_clip
 
-        assert isinstance(model, OpenClip)
-        return as_clip(model)
+        place, original = pick_device(device), load_model(name)
+        assert isinstance(original, OpenClip)
+        return as_clip(original).to(place)
+    model = load_model(name, device)
     assert isinstance(model, Clip | Dense)
     return model
 

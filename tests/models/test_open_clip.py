@@ -174,10 +174,18 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_clip_becomes_one_of_transformers(tmp_path: Path, quick: bool) -> None:
-    found = OpenClip.from_pretrained(write_open_clip(tmp_path / "open", model={**OPEN_CLIP, "quick_gelu": quick}))
+    found = OpenClip.from_pretrained(
+        write_open_clip(tmp_path / "open", model={**OPEN_CLIP, "quick_gelu": quick})
+    )
     clip = as_clip(found)
     assert (clip.kind, clip.name, clip.dimensions) == ("clip", found.name, DIMENSIONS)
-    more = ["It's 3 o'clock: don't", "Élan vital, ÀÉ", "写真 of ℃ and 2½", "a\n b\t c", "dogs-and-cats!!! (x2)"]
+    more = [
+        "It's 3 o'clock: don't",
+        "Élan vital, ÀÉ",
+        "写真 of ℃ and 2½",
+        "a\n b\t c",
+        "dogs-and-cats!!! (x2)",
+    ]
     scenes = [Scenes(4, seed=0).image(number) for number in range(4)]
     check_vectors(clip.encode_text([*TEXTS, *more]), found.encode_text([*TEXTS, *more]).toarray())
     check_vectors(clip.encode_image(scenes), found.encode_image(scenes).toarray())
@@ -196,5 +204,7 @@ def test_a_clip_becomes_one_of_transformers(tmp_path: Path, quick: bool) -> None
 )
 def test_other_architectures_do_not(tmp_path: Path, model: dict[str, Any], why: str) -> None:
     found = OpenClip.from_pretrained(write_open_clip(tmp_path / "open", model=model))
-    with pytest.raises(ModelError, match=f"has not the architecture of OpenAI's CLIP, but one of its own: .*{why}"):
+    with pytest.raises(
+        ModelError, match=f"has not the architecture of OpenAI's CLIP, but one of its own: .*{why}"
+    ):
         as_clip(found)

@@ -68,8 +68,11 @@ class AnseriniSearcher(ImpactSearcher):
             postings=0,
         )
         super().__init__(path)
+        if not self.metadata.postings:
+            self.close()
+            raise VocabularyMismatch(f"the documents of the index at {path} have no words: index them anew")
         known = int(self.frequencies().sum())
-        if known < self.metadata.postings or not known:
+        if known < self.metadata.postings:
             self.close()
             raise VocabularyMismatch(
                 f"{self.metadata.postings - known} of the {self.metadata.postings} words of documents in the"

@@ -2,6 +2,7 @@ import dataclasses
 import itertools
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -522,6 +523,24 @@ def test_the_steps_of_an_epoch_are_those_that_the_head_of_a_config_says(path: Pa
         assert [int(number.replace(",", "")) for number in said] == [
             config.data.expected // config.optim.batch
         ]
+
+
+def launch_lines(path: Path) -> list[list[str]]:
+    """The arguments of each `lexlip pretrain` in a config's head, and those that it says are for COCO."""
+    head = path.read_text(encoding="utf-8").partition("\nname: ")[0].replace("\\\n#", "")
+    lines = re.findall(r"^# (?:torchrun .* -m )?lexlip pretrain (configs/\S+)(.*)$", head, re.MULTILINE)
+    lines += [(f"configs/{path.name}", rest) for rest in re.findall(r"^# COCO:( '.*)$", head, re.MULTILINE)]
+    return [[config, *shlex.split(rest)] for config, rest in lines]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in CONFIGS if not path.stem.startswith("mini")], ids=lambda path: path.stem
+)
+def test_launch_lines_are_runs_of_their_own(path: Path) -> None:
+    """A line for other photos has another name: the run of the first ones stays."""
+    names = [load_phases(config, [*PHOTOS, *overrides])[-1].name for config, *overrides in launch_lines(path)]
+    assert len(set(names)) == len(names)
+    assert names or path.stem in ("base", "ablation-phase1")
 
 
 def keys_of(cls: type, where: str = "") -> Iterator[tuple[str, Any]]:

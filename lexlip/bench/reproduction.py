@@ -93,6 +93,11 @@ class Run:
     def folder(self) -> Path:
         return self.phases[-1].folder
 
+    def photos(self, split: Literal["train", "val"]) -> list[str]:
+        """Return the sources that it is trained or validated on, each once."""
+        sources = (source.path for config in self.phases for source in getattr(config.data, split))
+        return list(dict.fromkeys(sources))
+
     @property
     def state(self) -> RunState:
         """How far it is; ConfigError: its folder holds a run of another config."""

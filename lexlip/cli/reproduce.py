@@ -132,8 +132,8 @@ def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> No
                 "run": str(run.folder),
                 "command": run.line,
                 "after": run.after and str(run.after.folder),
-                "train": [source.path for config in run.phases for source in config.data.train],
-                "val": [source.path for config in run.phases for source in config.data.val],
+                "train": run.photos("train"),
+                "val": run.photos("val"),
                 "gpu_hours": run.gpu_hours,
                 "state": states[run.folder],
                 "missing": lacking[run.folder],
@@ -151,6 +151,9 @@ def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> No
         hours = "" if run.gpu_hours is None else f", about {run.gpu_hours:.1f} hours of an A100 (computed)"
         click.echo(f"{run.folder}: {states[run.folder]}{hours}")
         click.echo(f"  {run.line}")
+        click.echo(
+            f"  trains on {', '.join(run.photos('train'))}; validates on {', '.join(run.photos('val'))}"
+        )
     total = sum(run.gpu_hours or 0 for run in needed)
     click.echo(f"\n{len(needed)} of {len(runs)} runs to train, {total:.0f} hours of an A100 as far as known")
     for row in rows:

@@ -42,7 +42,8 @@ class Dense(DualEncoder):
 class LightningDOT(Dense):
     """LightningDOT (Sun et al., NAACL 2021): two layers after [CLS], vectors compared by dot product.
 
-    The projection is D_in -> 2 D -> D with GELU and LayerNorm between the layers.
+    The projection is D_in -> 2 D -> D with GELU and LayerNorm between the layers; the paper has no such
+    layers.
     """
 
     kind = "lightningdot"

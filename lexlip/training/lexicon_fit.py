@@ -24,6 +24,7 @@ from lexlip.config import ModelConfig, TextEncoderConfig, VocabularyConfig
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import DataError, ModelError
+from lexlip.machine.device import pick_device
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import to_rows
@@ -60,10 +61,16 @@ Floats = NDArray[np.float32]
 def load_towers(name: str | Path, device: str = "cpu") -> Clip | Dense:
     """Load a CLIP or dense model onto a device; ModelError: it is none. ConfigError: no such device."""
     kind = kind_of(name)
-    if kind not in ("clip", "dense"):
+    if kind not in ("clip", "dense", "open_clip"):
         words = kind in MODELS and MODELS[kind].words
-        why = f"is a {kind} model" + (", which has words already" if words else "")
+        why = f"is of kind {kind}" + (", which has words already" if words else "")
         raise ModelError(f"'{name}' {why}: give a CLIP model or one of kind dense")
+    if kind == "open_clip":
+        from lexlip.models.open_clip import OpenClip, as_clip
+
+        place, original = pick_device(device), load_model(name)
+        assert isinstance(original, OpenClip)
+        return as_clip(original).to(place)
     model = load_model(name, device)
     assert isinstance(model, Clip | Dense)
     return model

@@ -57,6 +57,18 @@ def test_words_of_another_model_are_refused(made: Path, corpus: Corpus) -> None:
         AnseriniSearcher(made, ABC, *HOW)
 
 
+def test_an_index_without_words_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    write_json_vectors(
+        tmp_path / "documents" / "none.jsonl", ["1", "2"], csr_matrix((2, len(ABC)), dtype=int), ABC
+    )
+    index = index_with_anserini(tmp_path / "documents", tmp_path / "index")
+    with pytest.raises(
+        VocabularyMismatch, match=f"the documents of the index at {literal(index)} have no words"
+    ):
+        AnseriniSearcher(index, ABC, *HOW)
+
+
 def test_other_folders_are_no_such_index(made: Path, index: Path, tmp_path: Path) -> None:
     assert is_of_anserini(made)
     assert read_searched_header(made).kind == "anserini"

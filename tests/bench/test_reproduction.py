@@ -33,6 +33,14 @@ def test_every_run_has_a_config_that_can_be_read(name: str, preset: str) -> None
         before.append(run.folder)
 
 
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "scenes"])
+def test_a_run_is_validated_once_an_epoch_or_more_often(name: str) -> None:
+    for run in runs(name):
+        [config] = run.phases
+        assert config.data.expected is not None
+        assert config.validate_every <= config.data.expected // config.optim.batch, run.name
+
+
 def test_every_declared_run_is_of_a_table() -> None:
     assert {run.name for name in TABLES for run in runs(name)} == set(declared().runs)
 

@@ -9,7 +9,7 @@ from lexlip.models.lexlip import LexLIP
 from tests.cli.conftest import Run, as_json, error
 from tests.cli.test_main import RunPython
 from tests.tiny import tiny_dense
-from tests.tiny_clip import write_clip
+from tests.tiny_clip import write_clip, write_open_clip, write_siglip
 from tests.training.test_lexicon_fit import MANY
 
 
@@ -71,11 +71,13 @@ def test_captions_of_coco_come_along(lexlip: Run, captions: Path) -> None:
     assert "cannot be read" in error(lexlip("lexicon", "clip", "--captions", "", "--output", "no", code=2))
 
 
-@pytest.mark.parametrize("kind", ["clip", "dense"])
+@pytest.mark.parametrize("kind", ["clip", "dense", "open"])
 def test_photos_and_queries_need_no_torch(
     kind: str, lexlip: Run, captions: Path, run_python: RunPython
 ) -> None:
     tiny_dense().save("dense")
+    if kind == "open":
+        write_open_clip(Path("open"))
     lexlip("lexicon", kind, "--captions", captions, "--output", "words")
     for command in (
         ["index", "photos", "--model", "words", "--index", "found"],
@@ -121,7 +123,9 @@ def test_bad_input(lexlip: Run, captions: Path, model_folder: Path, tmp_path: Pa
         assert not Path("words").exists()
         return message
 
-    assert "is a lexlip model, which has words already" in refused(model_folder, captions)
+    assert "is of kind lexlip, which has words already" in refused(model_folder, captions)
+    write_siglip(Path("siglip"))
+    assert refused("siglip", captions) == "'siglip' is of kind siglip: give a CLIP model or one of kind dense"
     assert "no model 'nothing'" in refused("nothing", captions)
     assert "nothing.txt cannot be read: No such file" in refused("clip", "nothing.txt")
     (tmp_path / "few.txt").write_text("two dogs\n", encoding="utf-8")

@@ -80,6 +80,8 @@ def test_what_is_planned(lexlip: Run) -> None:
     assert lines[3].startswith(
         "  lexlip pretrain configs/cc4.3m-phase1.yaml preset=paper 'data.train=[data/cc3m, "
     )
+    photos = "trains on data/cc3m, data/sbu, data/coco/train-*.tar; validates on data/coco/val-*.tar"
+    assert lines[4] == f"  {photos}"
     assert "4 of 4 runs to train, " in "\n".join(lines)
     assert "missing: data.train: data/cc3m does not exist" in lines
     assert not any("init: " in line for line in lines)

@@ -15,7 +15,7 @@ from lexlip.data import Scenes
 from lexlip.errors import ModelError
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import PACKAGED
-from lexlip.models.open_clip import OpenClip
+from lexlip.models.open_clip import OpenClip, as_clip
 from tests.tiny import CAPTIONS, check_vectors
 from tests.tiny_clip import DIMENSIONS, OPEN_CLIP, write_open_clip
 
@@ -170,3 +170,41 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert says().startswith("open_clip cannot read the model 'open': Required pretrained weights")
     (folder / "open_clip_config.json").write_text("{}")
     assert says().startswith("open_clip cannot read the model 'open': ")
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_clip_becomes_one_of_transformers(tmp_path: Path, quick: bool) -> None:
+    found = OpenClip.from_pretrained(
+        write_open_clip(tmp_path / "open", model={**OPEN_CLIP, "quick_gelu": quick})
+    )
+    clip = as_clip(found)
+    assert (clip.kind, clip.name, clip.dimensions) == ("clip", found.name, DIMENSIONS)
+    more = [
+        "It's 3 o'clock: don't",
+        "Élan vital, ÀÉ",
+        "写真 of ℃ and 2½",
+        "a\n b\t c",
+        "dogs-and-cats!!! (x2)",
+    ]
+    scenes = [Scenes(4, seed=0).image(number) for number in range(4)]
+    check_vectors(clip.encode_text([*TEXTS, *more]), found.encode_text([*TEXTS, *more]).toarray())
+    check_vectors(clip.encode_image(scenes), found.encode_image(scenes).toarray())
+    for text in TEXTS:
+        assert clip.unread(text) == found.unread(text)
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (SIGLIP, "has no attribute 'transformer'"),
+        (changed(OPEN_CLIP, "vision_cfg", ls_init_value=0.1), r"ls_1\.gamma"),
+        (changed(OPEN_CLIP, "vision_cfg", pool_type="avg"), "as such it gives other vectors"),
+        (changed(OPEN_CLIP, "text_cfg", no_causal_mask=True), "as such it gives other vectors"),
+    ],
+)
+def test_other_architectures_do_not(tmp_path: Path, model: dict[str, Any], why: str) -> None:
+    found = OpenClip.from_pretrained(write_open_clip(tmp_path / "open", model=model))
+    with pytest.raises(
+        ModelError, match=f"has not the architecture of OpenAI's CLIP, but one of its own: .*{why}"
+    ):
+        as_clip(found)

@@ -186,7 +186,7 @@ def test_vectors_before_words_are_those_of_the_dense_model(folder: Path) -> None
 
 def test_models_that_have_no_dense_vectors(tmp_path: Path) -> None:
     tiny_model().save(tmp_path / "lexlip")
-    with pytest.raises(ModelError, match="is a lexlip model, which has words already: give a CLIP model"):
+    with pytest.raises(ModelError, match="is of kind lexlip, which has words already: give a CLIP model"):
         load_towers(tmp_path / "lexlip")
-    with pytest.raises(ModelError, match="'bm25' is a bm25 model: give a CLIP model or one of kind dense"):
+    with pytest.raises(ModelError, match="'bm25' is of kind bm25: give a CLIP model or one of kind dense"):
         load_towers("bm25")

@@ -1,15 +1,15 @@
 """Write words of other languages, which tell a foreign word from an English one: languages/words.txt.gz.
 
     npm pack cldr-annotations-full && tar xf cldr-annotations-full-*.tgz
-    apt-get install wamerican wordnet-base
-    D=/usr/share/dict/american-english
-    python -m tools.language_words ANNOTATIONS $D /usr/share/wordnet languages/words.txt.gz
+    apt-get install wamerican wamerican-huge wbritish-huge wordnet-base
+    python -m tools.language_words ANNOTATIONS /usr/share/dict /usr/share/wordnet languages/words.txt.gz
 
 Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a
 dog. ANNOTATIONS is its folder package/annotations. The package's table of words adds its own. Words that an
 English dictionary (SCOWL, free to use) or CLDR's English keywords have are marked with "=": a query of one is
-English; so are those that the table would take for forms of its words: "cigarettes". Words of the packaged
-model's lexicon are left out, except FALSE_FRIENDS.
+English; so are those that the table would take for forms of its words: "cigarettes". Words of larger
+dictionaries and of WordNet follow that no other language has, without a language: "=kombucha". Words of the
+packaged model's lexicon are left out, except FALSE_FRIENDS.
 
 Phrases that English uses and that hold foreign words, "grand prix" and "los angeles", are WordNet's, and
 MORE_PHRASES. They stand without accents, with "=", and the languages with a table that have all of their
@@ -30,6 +30,8 @@ from lexlip.words.function_words import QUERY_LANGUAGES
 from lexlip.words.plain_text import folded, words_in
 
 WORD = re.compile("[a-zA-Z\u00c0-\u024f\u1e00-\u1eff]{3,}")  # in Latin letters; shorter ones mean much else
+DICTIONARY = "american-english"
+LARGER = ("american-english-huge", "british-english-huge")
 PLURALS = {"de": ("e", "n", "en", "er", "s"), "fr": ("s", "x"), "es": ("s", "es"), "pt": ("s",)}
 """Endings of most nouns in the plural; whatever they make that English lacks counts as a word."""
 FALSE_FRIENDS = {
@@ -73,12 +75,16 @@ def read(folder: Path) -> set[str]:
     return {word.lower() for word in each if WORD.fullmatch(word)}
 
 
-def read_phrases(wordnet: Path) -> set[str]:
-    """Return the entries of WordNet that are several words, also in irregular plurals."""
+def read_entries(wordnet: Path) -> list[str]:
+    """Return the entries of WordNet, also in irregular plurals."""
     kinds = ("adj", "adv", "noun", "verb")
     files = [wordnet / name for kind in kinds for name in (f"index.{kind}", f"{kind}.exc")]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    entries = [line.partition(" ")[0].replace("_", " ") for line in lines]
+    return [line.partition(" ")[0].replace("_", " ") for line in lines]
+
+
+def phrases_of(entries: list[str]) -> set[str]:
+    """Return those entries that are several words."""
     split = [words_in(folded(entry)) for entry in entries]
     return {
         " ".join(words)
@@ -87,15 +93,19 @@ def read_phrases(wordnet: Path) -> set[str]:
     }
 
 
+def read_dictionary(file: Path) -> set[str]:
+    """Return the words of a dictionary with a word in each line, in small letters."""
+    return {line.strip().lower() for line in file.read_text(encoding="utf-8").splitlines()}
+
+
 def _is_query(table: WordTable, first: str, last: str) -> bool:
     """Return whether two words are a query in the table's language: "la tour", "jeune fille"."""
     return bool(table.english(last) and (first in ARTICLES or table.english(first)))
 
 
-def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None:
+def main(annotations: Path, dictionaries: Path, wordnet: Path, file: Path) -> None:
     """Write the words."""
-    english = read(annotations / "en")
-    english |= {line.strip().lower() for line in dictionary.read_text(encoding="utf-8").splitlines()}
+    english = read(annotations / "en") | read_dictionary(dictionaries / DICTIONARY)
     lexicon = set(LEXICON.read_text(encoding="utf-8").split())
     tables = read_tables(TABLE)
     languages: dict[str, list[str]] = {}
@@ -115,9 +125,10 @@ def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None
         have.setdefault(code, set()).update(map(folded, functions))
         strange |= {folded(word) for word in functions} - QUERY_LANGUAGES["en"]
     of_tables = {folded(phrase) for table in tables.values() for phrase in table.words}
+    entries = read_entries(wordnet)
     phrases = {
         phrase
-        for phrase in read_phrases(wordnet) - of_tables
+        for phrase in phrases_of(entries) - of_tables
         if not strange.isdisjoint(parts := phrase.split())
         and not (len(parts) == 2 and any(_is_query(table, *parts) for table in tables.values()))
     }
@@ -130,6 +141,11 @@ def main(annotations: Path, dictionary: Path, wordnet: Path, file: Path) -> None
             if not of_english and all(part in have[code] or table.english(part) for part in parts)
         ]
         english.add(phrase)
+    larger = set(entries).union(*(read_dictionary(dictionaries / name) for name in LARGER))
+    for word in (english | larger) - lexicon:
+        if WORD.fullmatch(word) and word not in languages:
+            languages[word] = []
+            english.add(word)
     lines = [
         f"{'=' if word in english or word in lexicon else ''}{word}\t{' '.join(codes[:NAMED])}\n"
         for word, codes in sorted(languages.items())

@@ -8,8 +8,8 @@ config.json        kind "languages", name and identity; `models`, the identities
 model.safetensors  the weights of text_encoder.body (a BERT) and text_head (a LexiconHead), compressed
 tokenizer.json and tokenizer_config.json, as transformers writes them
 words.txt.gz       words of other languages, one per line, sorted: the word, a tab, and codes of languages;
-                   with "=" before it if it is English, too; and phrases that English uses ("=grand prix"),
-                   without accents
+                   with "=" before it if it is English, too, or English alone; and phrases that English uses
+                   ("=grand prix"), without accents
 checksums.txt      of these files
 
 The pip package lexlip-languages brings one, see `installed`.

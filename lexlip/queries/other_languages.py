@@ -31,6 +31,8 @@ from lexlip.words.plain_text import spelled, words_in
 from lexlip.words.vocabulary import is_content_word
 
 NO_TABLE = WordTable("", {})
+SENTENCE = "a photo of {}"
+SURE = 0.7  # of the heaviest weight in SENTENCE
 _WORD = r"[^\W\d_]+"
 _ARTICLE = (
     r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]|das|die|une?|les?|la|de|un[ao]?|el|l[ao]s"
@@ -80,9 +82,19 @@ class OtherLanguages:
         self._likely = lru_cache(maxsize=256)(likely_table)
 
     def _checked(self, text: str) -> Vector:
-        vector = self._encode(text.lower() if text.isupper() else text)  # it has seen few capitals
+        vector = self._encode(_in_small_letters(text))
         vector.setflags(write=False)
         return vector
+
+    def sure(self, text: str) -> str:
+        """Return the heaviest word of a text, if the encoder is sure of it; "": it is not.
+
+        Of a word that it has not learned it guesses, and something else in SENTENCE. It is sure if its word
+        is nearly as heavy there as the heaviest, which may be "photo".
+        """
+        column = int(np.argmax(self.encode(text)))
+        sentence = self.encode(SENTENCE.format(_in_small_letters(text)))
+        return self.words[column] if sentence[column] >= SURE * sentence.max() > 0 else ""
 
     # ---- the table ----
 
@@ -113,8 +125,9 @@ class OtherLanguages:
         return [word for word in words_in(query.sentence) if self._is_doubtful(word, table)]
 
     def _is_doubtful(self, word: str, table: WordTable) -> bool:
-        known = word.lower() in self._columns or word.lower() in QUERY_WORDS
-        return word.isalpha() and not (known or table.english(word) or elsewhere(self._folder, word))
+        known = word.lower() in self._columns or word.lower() in QUERY_WORDS or table.english(word)
+        found = elsewhere(self._folder, word)
+        return word.isalpha() and not (known or (found is not None and found.languages))
 
     # ---- queries ----
 
@@ -168,37 +181,37 @@ class OtherLanguages:
         ).with_negations(negations)
 
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
-        """Return words of the lexicon that name what a word names, the best first; [] if none does.
+        """Return words of the lexicon that name what a word names, the best first; [] if none is known to.
 
-        Of a word that may be mistyped in a language that has a table, the encoder would only guess.
+        Of a word that the table lacks the encoder names one, if it is sure.
         """
-        if table is not NO_TABLE and self._is_doubtful(word, table):
-            return []
         if table is not NO_TABLE and word.lower() in self._columns and not table.english(word):
             return [word.lower()]  # "Surfboard"
-        vector = self.encode(word)
         own = [english for english in table.named(word) if english in self._columns]
         if own:
+            vector = self.encode(word)
             return sorted(own, key=lambda english: -float(vector[self._columns[english]]))
-        return [self.words[int(np.argmax(vector))]] if vector.any() else []
+        return [sure] if (sure := self.sure(word)) else []
 
     def _things(self, named: str, table: WordTable) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.
 
-        One that may be mistyped stays as it is, and so leaves out nothing, but is said to be unknown.
+        A word that nothing names stays as it is, and so leaves out nothing, but is said to be unknown.
         """
         things: list[str] = []
         for word in _OR.split(named):
-            if table is not NO_TABLE and self._is_doubtful(word, table):
-                things.append(word)
-                continue
-            found = [] if word.lower() in QUERY_WORDS else self.english(word, table)
-            if not found or not all(is_thing(one, {one: 1}) for one in found):
+            found = self.english(word, table)
+            if word.lower() in QUERY_WORDS or not all(is_thing(one, {one: 1}) for one in found):
                 return ()
-            things += self._forms(word, table)
+            things += self._forms(word, table) or [word]
         return tuple(things)
 
     def _forms(self, word: str, table: WordTable) -> list[str]:
         """Return the words of the lexicon for a word, in both numbers as far as it has them."""
         found = [form for english in self.english(word, table) for form in forms(english)]
         return [form for form in dict.fromkeys(found) if form in self._columns]
+
+
+def _in_small_letters(text: str) -> str:
+    """Return a text of capitals in small letters, as an encoder has seen few of these."""
+    return text.lower() if text.isupper() else text

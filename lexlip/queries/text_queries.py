@@ -33,7 +33,7 @@ from lexlip.models.model_folder import (
     read_words,
 )
 from lexlip.models.word_table import word_tables
-from lexlip.queries.query_language import ENGLISH, UNKNOWN, Query, forms
+from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
@@ -68,7 +68,7 @@ class TextQueries:
             self.identity: str = description["identity"]
             self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             words = read_words(folder / "vocabulary.txt")
-            self._lexicon = frozenset(words)
+            self._lexicon, self._counts = frozenset(words), dict.fromkeys(words, 1)
             self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
             self.typed = TypedWords(self.vocabulary, self.tokenizer.core, self.tokenizer.unknown)
             self.keywords = load_keywords(folder, len(words))
@@ -128,12 +128,15 @@ class TextQueries:
         A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
         words, and half of them are words of other languages alone; or if all words are of one language that
         has a table, and one is no English word: "chat noir", "le chat". Phrases that English uses do not
-        count: "grand prix", "a day in los angeles".
+        count: "grand prix", "a day in los angeles". If none of its words is known to be English, nor likely
+        to be mistyped, it is in another language if the encoder of these is sure what it shows.
         """
         written = [word for word in (*query.added, *query.without) if word not in query.chosen]
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
-        if folder is None or not self._is_foreign_text(folder, text):
+        if folder is None:
             return ENGLISH
+        if not self._is_foreign_text(folder, text):
+            return UNKNOWN if self._may_be_foreign(folder, text) and self.others.sure(text) else ENGLISH
         words = words_in(query.sentence)[:MAX_TOKENS]  # what is read
         rest = without_english_phrases(folder, words)
         if rest == words:
@@ -164,6 +167,27 @@ class TextQueries:
             and all(_is_of(folder, code, word) for word in words)
             for code, functions in QUERY_LANGUAGES.items()
         )
+
+    def _may_be_foreign(self, folder: Path, text: str) -> bool:
+        """Return whether no word of a text is known to be English, or resembles one that the lexicon has."""
+        words = [word for word in words_in(text.lower()) if not word.isdigit()]
+        content = [word for word in words if is_content_word(word)]
+        return (
+            bool(content)
+            and _english_alone().isdisjoint(words)
+            and self._lexicon.isdisjoint(words)
+            and not any(self._is_english_word(folder, word) for word in content)
+        )
+
+    def _is_english_word(self, folder: Path, word: str) -> bool:
+        """Return whether a word that the lexicon lacks is English, or may be a slip of one that it has."""
+        found = elsewhere(folder, word)
+        if found is not None:
+            return found.english
+        if not word.isascii():
+            return False
+        is_code = len(word) < SHORTEST or not word.isalpha()  # "b", "13th"
+        return is_code or bool(nearest_words(word, self._counts, 1))
 
     def other_languages(self, query: Query) -> tuple[str, ...]:
         """Return languages that have an English query, a single word or phrase, with another meaning."""
@@ -290,12 +314,19 @@ def _of_others(lexicon: frozenset[str]) -> frozenset[str]:
     return QUERY_WORDS - QUERY_LANGUAGES[ENGLISH] - lexicon
 
 
+@cache
+def _english_alone() -> frozenset[str]:
+    """Return function words of English that no other language has."""
+    others = (words for code, words in QUERY_LANGUAGES.items() if code != ENGLISH)
+    return QUERY_LANGUAGES[ENGLISH].difference(*others)
+
+
 def _is_foreign_word(folder: Path, word: str) -> bool:
     """Return whether a word that the lexicon lacks is one of other languages alone."""
     found = elsewhere(folder, word)
-    return (
-        any(table.english(word) for table in word_tables().values()) if found is None else not found.english
-    )
+    if found is None or not found.languages:  # "rotes" is rare in English
+        return any(table.english(word) for table in word_tables().values())
+    return not found.english
 
 
 def _is_of(folder: Path, code: str, word: str) -> bool:

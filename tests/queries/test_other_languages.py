@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,7 +117,7 @@ NAMES = {  # of CLDR, which it has learned
     "dog": ("Hund", "chien", "perro", "cane", "собака", "สุนัข", "狗"),
     "cat": ("Katze", "gato", "кошка", "猫"),
     "snow": ("Schnee", "neige", "снег"),
-    "bike": ("Fahrrad", "vélo"),
+    "bike": ("vélo", "bicicletta"),
 }
 
 
@@ -126,6 +127,9 @@ def test_the_package_knows_the_words_of_mini() -> None:
     for english, names in NAMES.items():
         assert {others.english(name)[0] for name in names} <= {english, f"{english}s"}
     assert {"dog", "snow"} <= set(others.known_and_unknown(Query("", "dos perros en la nieve"))[0])
+    assert others.sure("gün batımı") == "sky"
+    for guessed in ("qwxyzk", "Quallen", "kombucha"):
+        assert (others.sure(guessed), others.english(guessed)) == ("", [])
     for capitals in ("СОБАКА", "KÖPEK"):
         assert others.english(capitals) == others.english(capitals.lower())
 
@@ -152,6 +156,33 @@ def test_a_table_knows_more_than_the_encoder(with_table: OtherLanguages) -> None
     }.items():
         asked = with_table.read(parse_query(text, language="und"))
         assert (asked.sentence.strip(), asked.without) == read
+
+
+def test_a_word_that_a_table_lacks_is_named_by_an_encoder_that_is_sure(with_table: OtherLanguages) -> None:
+    for text, without in {
+        "Schnee ohne Quark": ("Quark",),
+        "Schnee ohne Boot": ("boat",),
+        "Schnee -boot": ("boat",),
+    }.items():
+        asked = with_table.read(parse_query(text, language="de"))
+        assert (asked.sentence, asked.without) == ("Schnee", without)
+
+
+def test_an_encoder_is_sure_of_what_stays_in_a_sentence(
+    folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = opened(folder, model)
+    assert [others.sure(text) for text in ("Hund", "犬", "xyz", "")] == ["dog", "dog", "", ""]
+    dog, snow = others.words.index("dog"), others.words.index("snow")
+
+    def encode(of_sentence: tuple[float, float], text: str) -> np.ndarray:
+        vector = np.zeros(len(others.words), np.float32)
+        vector[dog], vector[snow] = of_sentence if text == "a photo of Hund" else (1, 0)
+        return vector
+
+    for of_sentence, word in {(1, 0): "dog", (0.71, 1): "dog", (0.69, 1): "", (0, 0): ""}.items():
+        monkeypatch.setattr(others, "encode", partial(encode, of_sentence))
+        assert others.sure("Hund") == word
 
 
 def test_a_mistyped_word_leaves_out_no_guess(with_table: OtherLanguages) -> None:

@@ -252,6 +252,10 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TextQueries:
         ("犬", "und"),
         ("كلب", "und"),
         ("Boot", "en"),  # is English, too
+        ("neige", "und"),  # no list has it, and the encoder is sure
+        ("the neige", "en"),
+        ("neige dog", "en"),
+        ("snov neige", "en"),  # a slip
         ("", "en"),
         ("?!", "en"),
     ],
@@ -347,6 +351,19 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
     cap = queries.read(parse_query("Muetze"))
     assert {queries.vocabulary.words[column] for column in queries.held(cap)} == {"cap"}
     assert queries.vocabulary.words[int(np.argmax(queries.vector(cap, 24)))] in ("cap", "hat")
+
+
+@pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
+def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, PACKAGE)
+    queries = TextQueries("mini")
+    foreign = ("gün batımı", "dziewczyna", "Dziewczyna na plaży", "bejzbol", "GÜN BATIMI")
+    rare = ("kombucha", "Kowalski", "cosplay", "floristry", "hydrazide", "the bejzbol", "bejzbol dog")
+    slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2")
+    for text in foreign:
+        assert (text, queries.read(parse_query(text)).language) == (text, "und")
+    for text in (*rare, *slips):
+        assert (text, queries.read(parse_query(text)).language) == (text, "en")
 
 
 @pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.language_words import FALSE_FRIENDS, LEXICON, main
+from tools.language_words import DICTIONARY, FALSE_FRIENDS, LARGER, LEXICON, main
 
 KEYWORDS = {
     "en": {"🐕": {"tts": ["dog"], "default": ["dog", "pet", "puppy dog"]}, "👶": {"tts": ["baby"]}},
@@ -31,7 +31,11 @@ def test_words_that_tell_another_language(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / "annotations" / code).mkdir(parents=True)
         content = {"annotations": {"annotations": symbols} if symbols else {}}
         (tmp_path / "annotations" / code / "annotations.json").write_text(json.dumps(content))
-    (tmp_path / "dictionary").write_text("Jung\npudel\npuppy\nCigarettes\n")
+    (tmp_path / "dictionaries").mkdir()
+    larger = "hund\nKombucha's\nKombucha\n"
+    for name, words in {DICTIONARY: "Jung\npudel\npuppy\nCigarettes\n", LARGER[0]: larger}.items():
+        (tmp_path / "dictionaries" / name).write_text(words)
+    (tmp_path / "dictionaries" / LARGER[1]).write_text("dog\nox\n")
     (tmp_path / "wordnet").mkdir()
     for kind in ("adj", "adv", "verb"):
         for name in (f"index.{kind}", f"{kind}.exc"):
@@ -42,14 +46,14 @@ def test_words_that_tell_another_language(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "wordnet" / "index.noun").write_text(entries.replace("|", "\n") + "\n")
     (tmp_path / "wordnet" / "noun.exc").write_text("petits_chevaux petit_cheval\nmise_en_place-s mise\n")
     monkeypatch.setattr("tools.language_words.MORE_PHRASES", "\nc'est la vie,\nla vie\n")
-    main(*(tmp_path / name for name in ("annotations", "dictionary", "wordnet", "words.txt.gz")))
+    main(*(tmp_path / name for name in ("annotations", "dictionaries", "wordnet", "words.txt.gz")))
     lines = gzip.decompress((tmp_path / "words.txt.gz").read_bytes()).decode().splitlines()
     phrases = [line for line in lines if " " in line.partition("\t")[0]]
     assert phrases == ["=c est la vie\t", "=la vie\t", "=mise en place s\t", "=petit cheval\t"]
     assert " ".join(line for line in lines if line not in phrases).replace("\t", ":").split(" ") == [
         *("cheval:fr", "=cigarettes:fr"),  # of the table, and what it would take for one of its words
         *("haustier:de", "haustiere:de", "hond:nl", "hund:de", "hunde:de", "=jung:de", "=kind:de", "nl"),
-        *("pes:cs", "=pudel:de", "säugling:de", "säuglinge:de"),
+        *("=kombucha:", "pes:cs", "=pudel:de", "säugling:de", "säuglinge:de"),
     ]
 
 

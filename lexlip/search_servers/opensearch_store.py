@@ -99,6 +99,9 @@ class OpenSearchStore(PhotoStore):
         else:
             self._ask("PUT", "", {"mappings": MAPPING}, "make")
 
+    def begin(self, about: dict[str, Any]) -> None:
+        self._ask("PUT", f"_create/{ABOUT}", about, "write")
+
     def megabytes(self) -> float:
         path = "_stats/segments?include_segment_file_sizes=true"  # the size of its store lags behind
         found = self._ask("GET", path, to="see the size of")

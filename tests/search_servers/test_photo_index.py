@@ -14,7 +14,7 @@ from lexlip.data import Given
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine import progress
 from lexlip.other_engines.ask import Later
-from lexlip.search_servers import photo_index
+from lexlip.search_servers import photo_index, server_search
 from lexlip.search_servers.photo_documents import NO_TEXT, key_of
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import A_PHOTO, Scored
@@ -190,9 +190,13 @@ def waited_for(url: str) -> PhotoIndex:
 
 @pytest.mark.parametrize("fault", [429, "closed"])
 def test_who_waits_for_an_answer_is_told(fault: Any, told: Event, capsys: pytest.CaptureFixture[str]) -> None:
-    def reply(*_: Any) -> str | None:
-        if told.is_set():
+    asked: list[Any] = []
+
+    def reply(*how: Any) -> str | None:
+        asked.append(how)
+        if len(asked) > 1:
             raise Refused(404, "{}")
+        told.wait(60)
         if fault == "closed":
             return None
         raise Refused(fault, "{}")
@@ -200,7 +204,8 @@ def test_who_waits_for_an_answer_is_told(fault: Any, told: Event, capsys: pytest
     with serving(reply) as url, pytest.raises(DataError, match="has no index"):
         waited_for(url).refresh()
     why = {429: "answers with an error (429: {})", "closed": f"broke the connection off ({CLOSED})"}[fault]
-    assert capsys.readouterr().err == f"{url} {why}; {AGAIN}\n"
+    lines = [f"waiting for {url} to answer", f"{url} {why}; {AGAIN}"]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_who_waits_for_a_busy_server_to_write_is_told(
@@ -238,16 +243,45 @@ def test_a_run_tells_that_it_waits_and_then_why(lexlip: Run, photos: Path, told:
     ]
 
 
-def test_who_waits_for_the_answer_to_a_search_is_told(lexlip: Run, told: Event) -> None:
+@pytest.mark.parametrize(
+    ("engine", "command"),
+    [
+        ("opensearch", ("search", "a dog", "--json")),
+        ("solr", ("serve", "--port", "0")),
+        ("qdrant", ("search", "a dog", "--json")),
+    ],
+)
+def test_who_waits_for_the_answer_to_a_search_is_told(
+    lexlip: Run, told: Event, engine: str, command: tuple[str, ...]
+) -> None:
     def reply(*_: Any) -> str:
         told.wait(60)
         raise Refused(404, "{}")
 
     with serving(reply) as url:
-        result = lexlip("search", "a dog", "--json", "--server", f"opensearch+{url}/photos", code=2)
+        result = lexlip(*command, "--server", f"{engine}+{url}/photos", code=2)
     assert result.stdout == ""
     line, _ = result.stderr.splitlines()
     assert line == f"waiting for {url} to answer"
+
+
+def test_who_waits_for_later_answers_is_told(
+    lexlip: Run, told: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as those of a node that hangs, behind one that answered first."""
+    monkeypatch.setattr(server_search, "has_photos", lambda *_: True)
+
+    def reply(*_: Any) -> str:
+        told.wait(60)
+        raise Refused(404, "{}")
+
+    with serving(reply) as url:
+        said = lexlip("search", "a dog", "--server", f"opensearch+{url}/photos", code=2).stderr
+        assert said.splitlines()[0] == f"waiting for {url} to answer"
+        told.clear()
+        with pytest.raises(DataError, match="has no index"):
+            waited_for(url).count()
+        assert told.is_set()
 
 
 def test_what_is_wrong_is_not_sent_again(quick: list[float]) -> None:

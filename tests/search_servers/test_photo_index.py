@@ -46,7 +46,9 @@ class Bulks:
             return None
         if isinstance(fault, int):
             raise Refused(fault, '{"error": "of the test"}')
-        items, lines = [], iter(map(json.loads, body.splitlines()))
+        lines = iter(map(json.loads, body.splitlines()))
+        assert [next(lines), next(lines)] == [{"update": {"_id": "lexlip"}}, {"doc": {}}]
+        items: list[Any] = [{"update": {"_id": "lexlip", "status": 200}}]
         asked = []
         for line in lines:
             ((kind, action),) = line.items()

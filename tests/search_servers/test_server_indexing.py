@@ -194,6 +194,23 @@ def test_two_that_make_it_at_the_same_moment(
     assert held == (6 if ended[1] == said else 9)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_is_deleted_while_it_is_written(
+    lexlip: Run, photos: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bulk makes another index of that name in OpenSearch, with fields of other kinds."""
+    write = PhotoIndex.write
+    with place(kind) as there:
+        monkeypatch.setattr(PhotoIndex, "write", lambda *how: (there.delete(), write(*how)))
+        address = f"{kind}+{there.url}{'/solr' * (kind == 'solr')}/{there.name}"
+        said = error(lexlip("index", "photos", "--server", address, code=2))
+        monkeypatch.undo()
+    if kind == "opensearch":
+        assert said.startswith(f"{there.url}/{there.name} was deleted while it was written")
+    else:
+        assert f"has no index named {there.name}" in said
+
+
 def test_an_alias_is_written_through(lexlip: Run, photos: Path, address: str) -> None:
     indexed(lexlip, address)
     kind, _, url = address.partition("+")
@@ -214,6 +231,13 @@ def test_an_alias_is_written_through(lexlip: Run, photos: Path, address: str) ->
     finally:
         if kind == "solr":  # which deletes no collection that has an alias
             asked("GET", f"{aliases}DELETEALIAS&name={name}-alias")
+
+
+def test_where_no_photo_has_a_place(lexlip: Run, photos: Path, address: str) -> None:
+    """No advice for an index of an older version: none of a server reads no places."""
+    indexed(lexlip, address)
+    said = lexlip("search", "a dog near:48.1,11.6", "--server", address).stdout
+    assert "no photo of this index has a known place\n" in said
 
 
 def test_several_sources_and_photos_in_tars(lexlip: Run, photos: Path, address: str) -> None:

@@ -168,6 +168,7 @@ def test_one_that_is_made_and_an_empty_one_that_is_there(lexlip: Run, photos: Pa
 @pytest.mark.parametrize("other", ["photos", "others"])
 @pytest.mark.parametrize("at", ["make", "begin"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("lexlip")
 def test_two_that_make_it_at_the_same_moment(
     photos: Path, kind: str, at: str, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

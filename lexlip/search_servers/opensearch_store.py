@@ -41,8 +41,8 @@ REST = "r"
 _ENGINE = OpenSearch()
 _BITS = 9
 _BUSY = (429, 503)
-_THERE = f'{compact({"update": {"_id": ABOUT}})}\n{compact({"doc": {}})}\n'
-"""Lines of a bulk that change nothing, and fail where an index has been deleted: a bulk makes one of its own."""
+_THERE = f"{compact({'update': {'_id': ABOUT}})}\n{compact({'doc': {}})}\n"
+"""Lines of a bulk that change nothing, and fail where a bulk has made the index, as it was deleted."""
 
 _WORD = {"type": "keyword", "ignore_above": LONGEST}
 _KEPT = {"type": "keyword", "index": False, "doc_values": False}
@@ -120,8 +120,8 @@ class OpenSearchStore(PhotoStore):
         there, *results = [result for item in answer["items"] for result in item.values()]
         if there["status"] == 404:
             raise ServerError(
-                f"{self.address} was deleted while it was written, and OpenSearch has made another index in its"
-                " place: delete that, and run the same command again"
+                f"{self.address} was deleted while it was written, and OpenSearch has made another index of"
+                " that name: delete it, and run the same command again"
             )
         failed = [one for one in results if one.get("error")] if answer["errors"] else []
         for one in failed:

@@ -356,6 +356,7 @@ def _has_photos(context: click.Context, address: str) -> bool:
 
 def _open_server(context: click.Context) -> PhotoSearch:
     """Open the index of --server, which is one of photos."""
+    from lexlip.machine.progress import tell
     from lexlip.retrieval.seal import folders_to_send
     from lexlip.search_servers.server_search import ServerSearch
 
@@ -364,7 +365,7 @@ def _open_server(context: click.Context) -> PhotoSearch:
         options.refuse(context, ["device"], WITHOUT_A_GPU)
     how = [given[name] for name in ("query_encoder", "query_topk", "device")]
     model, folders = given["model"] or options.DEFAULT_MODEL, folders_to_send(given["photo_folders"])
-    return ServerSearch(given["server"], model, *how, folders=folders)
+    return ServerSearch(given["server"], model, *how, folders=folders, tell=tell)
 
 
 def _ask_export(context: click.Context, address: str) -> None:
@@ -374,11 +375,13 @@ def _ask_export(context: click.Context, address: str) -> None:
     options.refuse_with_server(
         context, wanted, "an index on this machine, or one that `lexlip index --server` has made"
     )
+    from lexlip.machine.progress import tell
     from lexlip.other_engines.ask import search_server
     from lexlip.queries.text_queries import TextQueries
 
     queries = TextQueries(given["model"] or options.DEFAULT_MODEL, given["query_encoder"])
-    answer = search_server(address, " ".join(given["query"]), given["k"], queries, given["query_topk"])
+    sentence, k, topk = " ".join(given["query"]), given["k"], given["query_topk"]
+    answer = search_server(address, sentence, k, queries, topk, tell)
     if given["as_json"]:
         click.echo(json.dumps(answer.to_dict()))
     else:

@@ -143,6 +143,7 @@ def serve(
     Only this machine reaches it unless --host says otherwise; then callers need a --token. /docs describes
     the API. An index of words is updated while it is served, on request or with --watch.
     """
+    from lexlip.machine.progress import tell
     from lexlip.retrieval.seal import folders_to_send
     from lexlip.server.access import Access, Limits
     from lexlip.server.photo_addresses import where_photos_are
@@ -173,7 +174,7 @@ def serve(
         if server is not None:
             model, device = how["model"] or options.DEFAULT_MODEL, how["device"]
             place = where_photos_are(photo_folders)
-            serve_server(server, host, port, access, limits, model, device, *place, say=click.echo)
+            serve_server(server, host, port, access, limits, model, device, *place, say=click.echo, tell=tell)
             return
         how["cluster"] = None if address is None else OnCluster(address, replicas, copy)
         how["folders"] = folders_to_send(photo_folders)

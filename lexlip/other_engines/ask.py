@@ -10,7 +10,7 @@ import re
 import ssl
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +21,7 @@ from urllib.parse import quote, urlsplit
 
 from anserini_bridge.given_files import parse_json
 from lexlip.errors import ConfigError, DataError
+from lexlip.machine.progress import Wait
 from lexlip.other_engines.engine_contract import ENGINES, NAME, AskedEngine, EngineError, Found, other_engine
 from lexlip.other_engines.kept_connections import KeptConnections
 from lexlip.queries.query_language import parse_query
@@ -67,6 +68,10 @@ class Later(ServerError):
 
 class Unreachable(Later):
     """There is no connection to a server, or nothing has come by it."""
+
+
+class AlreadyThere(ServerError):
+    """A server has what is to be made, or another version of it."""
 
 
 class TooLarge(ServerError):
@@ -159,7 +164,7 @@ class Server:
         Raises:
             ValueError: the answer is not JSON.
             Denied: the server refuses the secret.
-            NoIndex, Later, TooLarge, ServerError: it refuses the request, or is not reached.
+            NoIndex, Later, AlreadyThere, TooLarge, ServerError: it refuses the request, or is not reached.
         """
         return parse_json(self._send(method, path, body, to))
 
@@ -228,7 +233,7 @@ class Server:
                 f"{self.url} takes no request of {sent:,} bytes (413): let it, or the proxy before it, take"
                 f" larger ones ({limit}nginx: client_max_body_size)"
             )
-        kind = Later if code in self.engine.may_pass else ServerError
+        kind = AlreadyThere if code == 409 else Later if code in self.engine.may_pass else ServerError
         return kind(f"{self.url} answers with an error {said}")
 
     def _not_found(self, data: bytes) -> NoIndex:
@@ -299,7 +304,14 @@ def _shorten(text: str) -> str:
     return text if len(text) <= 300 else text[:299] + "…"
 
 
-def search_server(address: str, sentence: str, k: int, queries: TextQueries, topk: int | None) -> Answer:
+def search_server(
+    address: str,
+    sentence: str,
+    k: int,
+    queries: TextQueries,
+    topk: int | None,
+    tell: Callable[[str], object] | None = None,
+) -> Answer:
     """Answer a sentence with the k photos that another engine finds.
 
     Args:
@@ -308,6 +320,7 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
             are text.
         queries: of the model that made the documents.
         topk: words that the query keeps; None keeps all.
+        tell: is given a line that says what is waited for, if that takes over two seconds.
 
     Raises:
         ConfigError, DataError: see `Server`; or another model made the documents, or they are quantised as
@@ -324,7 +337,8 @@ def search_server(address: str, sentence: str, k: int, queries: TextQueries, top
     weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))
     weights = dict(sorted(weights.items(), key=lambda pair: (-pair[1], pair[0])))
     encoded = time.perf_counter()
-    hits = server.search(weights, k)
+    with Wait(tell, f"waiting for {server.url} to answer"):
+        hits = server.search(weights, k)
     answered = time.perf_counter()
     for hit in hits:
         if hit.model != queries.identity:

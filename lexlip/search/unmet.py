@@ -27,7 +27,8 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     if folder and not photos.select(folder):
         return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
     if filters.circle and not facets["located"]:
-        return "no photo of this index has a known place; of an older index, `lexlip index --anew` reads them"
+        older = "; of an older index, `lexlip index --anew` reads them" if photos.may_lack_places else ""
+        return f"no photo of this index has a known place{older}"
     if filters.circle and not photos.select(Filters(near=filters.near, within=filters.within)):
         return _none_near(photos, filters.circle)
     if filters.caption and not facets["captioned"]:

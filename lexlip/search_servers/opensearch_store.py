@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anserini_bridge.given_files import check_form
-from lexlip.other_engines.ask import NoIndex
+from lexlip.other_engines.ask import NoIndex, ServerError
 from lexlip.other_engines.engine_contract import FIELD, EngineError, compact
 from lexlip.other_engines.servers import OpenSearch
 from lexlip.queries.query_language import FIELDS
@@ -41,6 +41,9 @@ REST = "r"
 _ENGINE = OpenSearch()
 _BITS = 9
 _BUSY = (429, 503)
+_THERE = f"{compact({'update': {'_id': ABOUT}})}\n{compact({'doc': {}})}\n"
+"""Lines of a bulk that change nothing, and fail where a bulk has made the index, as it was deleted."""
+
 _WORD = {"type": "keyword", "ignore_above": LONGEST}
 _KEPT = {"type": "keyword", "index": False, "doc_values": False}
 _TEXTS = {"type": "text", "analyzer": "whitespace", "norms": False}
@@ -99,6 +102,9 @@ class OpenSearchStore(PhotoStore):
         else:
             self._ask("PUT", "", {"mappings": MAPPING}, "make")
 
+    def begin(self, about: dict[str, Any]) -> None:
+        self._ask("PUT", f"_create/{ABOUT}", about, "write")
+
     def megabytes(self) -> float:
         path = "_stats/segments?include_segment_file_sizes=true"  # the size of its store lags behind
         found = self._ask("GET", path, to="see the size of")
@@ -110,8 +116,13 @@ class OpenSearchStore(PhotoStore):
     def write(self, actions: Sequence[Action]) -> list[str]:
         path = f"/{self.server.index}/_bulk?filter_path=errors,items.*._id,items.*.status,items.*.error"
         lines = "".join(f"{line}\n" for action in actions for line in _lines(action))
-        answer = self.server.send("POST", path, lines.encode(), "write")
-        results = [result for item in answer["items"] for result in item.values()]
+        answer = self.server.send("POST", path, f"{_THERE}{lines}".encode(), "write")
+        there, *results = [result for item in answer["items"] for result in item.values()]
+        if there["status"] == 404:
+            raise ServerError(
+                f"{self.address} was deleted while it was written, and OpenSearch has made another index of"
+                " that name: delete it, and run the same command again"
+            )
         failed = [one for one in results if one.get("error")] if answer["errors"] else []
         for one in failed:
             if one["status"] not in _BUSY:

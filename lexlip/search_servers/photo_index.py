@@ -13,7 +13,7 @@ from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine.progress import ProgressBar, Wait
-from lexlip.other_engines.ask import Later, NoIndex, Server, TooLarge
+from lexlip.other_engines.ask import AlreadyThere, Later, NoIndex, Server, ServerError, TooLarge
 from lexlip.other_engines.engine_contract import FIELD
 from lexlip.search_servers.opensearch_store import OpenSearchStore
 from lexlip.search_servers.photo_documents import ABOUT, About, key_of, rows_of, vector, with_facts
@@ -79,7 +79,7 @@ class PhotoIndex:
 
     def about(self) -> About | None:
         """Return what the index says about itself; None if it holds other documents, such as an export."""
-        found = self._ask(self.store.about, f"waiting for {self.server.url} to answer")
+        found = self._ask(self.store.about)
         with self.understood():
             return None if found is None else About.of(*found)
 
@@ -101,15 +101,40 @@ class PhotoIndex:
         return self._ask(self.store.is_empty)
 
     def make(self, there: bool) -> None:
-        """Make the index, without documents; or an empty one that is there ready for them."""
-        try:
-            with self.understood():
+        """Make the index, without documents; or an empty one that is there ready for them.
+
+        One that another run makes at the same moment is as good.
+        """
+
+        def make() -> None:
+            try:
                 self.store.make(there)
+            except Later:
+                raise
+            except ServerError:
+                if there or not self._is_there():
+                    raise
+
+        try:
+            self._ask(make)
         except NoIndex:
             raise DataError(
                 f"{self.server.url} does not answer as {self.server.engine.name} does (404): check the"
                 " address"
             ) from None
+
+    def _is_there(self) -> bool:
+        try:
+            self.store.about()
+        except NoIndex:
+            return False
+        return True
+
+    def begin(self, about: About) -> About:
+        """Write what the index says about itself, unless another run has; return what it says."""
+        with suppress(AlreadyThere):
+            self._ask(partial(self.store.begin, about.stored()))
+        return self.described()
 
     def say(self, about: About) -> None:
         """Write what the index says about itself."""
@@ -152,7 +177,7 @@ class PhotoIndex:
 
     def _write(self, actions: Sequence[Action]) -> set[str]:
         """Write; return the keys of those that the server is too busy for."""
-        return set(self._ask(partial(self.store.write, actions)))
+        return set(self._ask(partial(self.store.write, actions), told=False))
 
     @contextmanager
     def bulks(self) -> Iterator[Add]:
@@ -290,11 +315,12 @@ class PhotoIndex:
     def _waits(self) -> Sequence[float]:
         return () if Later in self.final else WAITS
 
-    def _ask(self, ask: Callable[[], Answer], first: str = "") -> Answer:
+    def _ask(self, ask: Callable[[], Answer], told: bool = True) -> Answer:
         """Return an answer; if the server may have one later, ask again, but after what is `final`.
 
-        `first` is what `tell` is given before it has refused one.
+        `told` says whether `tell` is given a line before the server has refused one, too.
         """
+        first = f"waiting for {self.server.url} to answer" if told else ""
         with self.understood(), Wait(self.tell, first) as wait:
             for seconds in self._waits:
                 try:

@@ -51,6 +51,10 @@ class PhotoStore(ABC):
         """Make it, without documents; or an empty one that is there ready for them."""
 
     @abstractmethod
+    def begin(self, about: dict[str, Any]) -> None:
+        """Write the document with the key ABOUT; AlreadyThere: there is one."""
+
+    @abstractmethod
     def megabytes(self) -> float:
         """Return its size without replicas, in 10^6 bytes."""
 

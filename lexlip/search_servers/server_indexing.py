@@ -171,9 +171,8 @@ def index_on_server(
     if encode is encode_here:
         check_device(device)
     check_reader(text)
-    if about is not None:
-        _check_same_photos(index, about.metadata, given)
-    metadata = _metadata(index, about, model, topk, quantization)
+    settings = given, model, topk, quantization
+    metadata = _metadata(index, about, *settings)
     listed = time.time()  # before the listing: an update takes a photo that changes from now on
     source = open_library(given)
     damaged = set[str]()
@@ -182,9 +181,9 @@ def index_on_server(
     if damaged:
         source = open_library(given, damaged)
     if about is None:
-        about = About(_of_photos(metadata, source, listed, bool(text)), complete=False)
         index.make(there)
-        index.say(about)
+        about = index.begin(About(_of_photos(metadata, source, listed, bool(text)), complete=False))
+        metadata = _metadata(index, about, *settings)  # another run may have begun it, in another way
     run = _Run(index, model, metadata, source, listed, about, text, prune, workers, device, progress, encode)
     run.write()
     while found := copies_hidden(run.source, run.unreadable) - damaged:
@@ -204,20 +203,25 @@ def _about(index: PhotoIndex) -> tuple[About | None, bool]:
     except NoIndex:
         return None, False
     if about is None and not index.is_empty():
-        raise ConfigError(
-            f"{index} is there and was not made by `lexlip index --server`: give the name of a new index"
-        )
+        about = index.about()  # another run may have begun it meanwhile
+        if about is None:
+            raise ConfigError(
+                f"{index} is there and was not made by `lexlip index --server`: give the name of a new index"
+            )
     return about, True
 
 
 def _metadata(
     index: PhotoIndex,
     about: About | None,
+    given: Given,
     model: str,
     topk: int | Literal["all"] | None,
     quantization: Scheme | None,
 ) -> IndexMetadata:
-    """Return how the index is made; ConfigError: it was made in another way."""
+    """Return how the index is made; DataError, ConfigError: it was made of other photos, in another way."""
+    if about is not None:
+        _check_same_photos(index, about.metadata, given)
     kind = kind_of(model)
     if kind == BM25 or kind not in MODELS or not MODELS[kind].words or not MODELS[kind].trained_here:
         raise ModelError(f"words are indexed into a server, and '{model}' is not a model of words")

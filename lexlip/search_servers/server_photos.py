@@ -38,6 +38,8 @@ class ServerPhotos(PhotoTable):
     and only if its bytes are those that were indexed.
     """
 
+    may_lack_places = False
+
     def __init__(self, index: PhotoIndex, folders: Sequence[str] = ()) -> None:
         self._index = index
         self._folders = [os.path.realpath(folder) for folder in folders]

@@ -69,12 +69,20 @@ class ServerSearch(PhotoSearch):
         address: as in `lexlip search --server`.
         folders: in which the photos are that are read.
         how: see `lexlip.search.stages.index_model.open_index`.
+        tell: see `PhotoIndex`.
     """
 
     state_kind = ServerState
 
-    def __init__(self, address: str, *how: Any, folders: Sequence[str] = (), keep_states: int = 0) -> None:
-        self.server = PhotoIndex.at(address)
+    def __init__(
+        self,
+        address: str,
+        *how: Any,
+        folders: Sequence[str] = (),
+        keep_states: int = 0,
+        tell: Callable[[str], object] | None = None,
+    ) -> None:
+        self.server = PhotoIndex.at(address, tell)
         self._open(ServerStage(self.server, *how, folders=folders), None, keep_states)
 
     @property

@@ -111,6 +111,10 @@ class SolrStore(PhotoStore):
         else:
             self._admin(f"{collections}CREATE&name={name}&collection.configName={CONFIG}&numShards=1")
 
+    def begin(self, about: dict[str, Any]) -> None:
+        document = {"key": ABOUT, **_stored(about), "_version_": -1}  # which says that there is none
+        self._ask("update", compact({"add": {"doc": document}}).encode(), "write")
+
     def megabytes(self) -> float:
         to = "see the size of"
         aliases = self._admin("collections?action=LISTALIASES", to=to)["aliases"]

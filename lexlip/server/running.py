@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge import find_jar, find_java, needs_java, read_header, start_jvm
@@ -88,6 +89,7 @@ def serve_server(
     folders: Sequence[str] = (),
     addresses: PhotoAddresses | None = None,
     say: Callable[[str], None] = print,
+    tell: Callable[[str], object] | None = None,
 ) -> None:
     """Do the same for an index on a server.
 
@@ -96,11 +98,20 @@ def serve_server(
         model: name or folder of the one that made the index.
         folders: in which the photos are.
         addresses: where another server shows them.
+        tell: see `PhotoIndex`; before this server answers.
     """
-    with listen(host, port) as listening, open_server_search(address, model, device, folders) as search:
+    started = Event()
+
+    def tell_at_start(line: str) -> None:
+        if tell is not None and not started.is_set():
+            tell(line)
+
+    where = address, model, device, folders
+    with listen(host, port) as listening, open_server_search(*where, tell_at_start) as search:
         from lexlip.server.served_server import ServedServer
 
         served = ServedServer(search, model, device, limits, folders, addresses)
+        started.set()
         _run(served, access, False, host, listening, say, "" if addresses is None else addresses.origin)
 
 
@@ -157,13 +168,19 @@ def open_search(index: Path, model: str | None, device: str, captions: bool) -> 
     return search
 
 
-def open_server_search(address: str, model: str, device: str, folders: Sequence[str]) -> ServerSearch:
+def open_server_search(
+    address: str,
+    model: str,
+    device: str,
+    folders: Sequence[str],
+    tell: Callable[[str], object] | None = None,
+) -> ServerSearch:
     """Open an index on a server, and search once; its older states are gone, and so are their cursors."""
     from lexlip.other_engines.ask import NoIndex
     from lexlip.search_servers.server_search import ServerSearch
 
     try:
-        search = ServerSearch(address, model, "network", SENTENCE_TOPK, device, folders=folders)
+        search = ServerSearch(address, model, "network", SENTENCE_TOPK, device, folders=folders, tell=tell)
     except NoIndex:
         raise ConfigError(
             f"there is no index {address}: make it with `lexlip index SOURCE --server {address}`"

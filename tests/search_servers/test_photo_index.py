@@ -14,7 +14,7 @@ from lexlip.data import Given
 from lexlip.errors import ConfigError, DataError
 from lexlip.machine import progress
 from lexlip.other_engines.ask import Later
-from lexlip.search_servers import photo_index
+from lexlip.search_servers import photo_index, server_search
 from lexlip.search_servers.photo_documents import NO_TEXT, key_of
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import A_PHOTO, Scored
@@ -46,7 +46,9 @@ class Bulks:
             return None
         if isinstance(fault, int):
             raise Refused(fault, '{"error": "of the test"}')
-        items, lines = [], iter(map(json.loads, body.splitlines()))
+        lines = iter(map(json.loads, body.splitlines()))
+        assert [next(lines), next(lines)] == [{"update": {"_id": "lexlip"}}, {"doc": {}}]
+        items: list[Any] = [{"update": {"_id": "lexlip", "status": 200}}]
         asked = []
         for line in lines:
             ((kind, action),) = line.items()
@@ -71,6 +73,9 @@ def bulks(*faults: Any, **how: Any) -> Iterator[tuple[PhotoIndex, Bulks]]:
     with serving(server) as address:
         yield replace(PhotoIndex.at(f"opensearch+{address}/photos"), final=()), server
 
+
+THERE = '{"update":{"_id":"lexlip"}}\n{"doc":{}}\n'
+"""What comes first in a bulk: whether the index is still there."""
 
 ACTIONS = [(f"k{number}", {"id": f"{number}.jpg"}) for number in range(8)]
 
@@ -190,9 +195,13 @@ def waited_for(url: str) -> PhotoIndex:
 
 @pytest.mark.parametrize("fault", [429, "closed"])
 def test_who_waits_for_an_answer_is_told(fault: Any, told: Event, capsys: pytest.CaptureFixture[str]) -> None:
-    def reply(*_: Any) -> str | None:
-        if told.is_set():
+    asked: list[Any] = []
+
+    def reply(*how: Any) -> str | None:
+        asked.append(how)
+        if len(asked) > 1:
             raise Refused(404, "{}")
+        told.wait(60)
         if fault == "closed":
             return None
         raise Refused(fault, "{}")
@@ -200,7 +209,8 @@ def test_who_waits_for_an_answer_is_told(fault: Any, told: Event, capsys: pytest
     with serving(reply) as url, pytest.raises(DataError, match="has no index"):
         waited_for(url).refresh()
     why = {429: "answers with an error (429: {})", "closed": f"broke the connection off ({CLOSED})"}[fault]
-    assert capsys.readouterr().err == f"{url} {why}; {AGAIN}\n"
+    lines = [f"waiting for {url} to answer", f"{url} {why}; {AGAIN}"]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_who_waits_for_a_busy_server_to_write_is_told(
@@ -238,16 +248,45 @@ def test_a_run_tells_that_it_waits_and_then_why(lexlip: Run, photos: Path, told:
     ]
 
 
-def test_who_waits_for_the_answer_to_a_search_is_told(lexlip: Run, told: Event) -> None:
+@pytest.mark.parametrize(
+    ("engine", "command"),
+    [
+        ("opensearch", ("search", "a dog", "--json")),
+        ("solr", ("serve", "--port", "0")),
+        ("qdrant", ("search", "a dog", "--json")),
+    ],
+)
+def test_who_waits_for_the_answer_to_a_search_is_told(
+    lexlip: Run, told: Event, engine: str, command: tuple[str, ...]
+) -> None:
     def reply(*_: Any) -> str:
         told.wait(60)
         raise Refused(404, "{}")
 
     with serving(reply) as url:
-        result = lexlip("search", "a dog", "--json", "--server", f"opensearch+{url}/photos", code=2)
+        result = lexlip(*command, "--server", f"{engine}+{url}/photos", code=2)
     assert result.stdout == ""
     line, _ = result.stderr.splitlines()
     assert line == f"waiting for {url} to answer"
+
+
+def test_who_waits_for_later_answers_is_told(
+    lexlip: Run, told: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as those of a node that hangs, behind one that answered first."""
+    monkeypatch.setattr(server_search, "has_photos", lambda *_: True)
+
+    def reply(*_: Any) -> str:
+        told.wait(60)
+        raise Refused(404, "{}")
+
+    with serving(reply) as url:
+        said = lexlip("search", "a dog", "--server", f"opensearch+{url}/photos", code=2).stderr
+        assert said.splitlines()[0] == f"waiting for {url} to answer"
+        told.clear()
+        with pytest.raises(DataError, match="has no index"):
+            waited_for(url).count()
+        assert told.is_set()
 
 
 def test_what_is_wrong_is_not_sent_again(quick: list[float]) -> None:
@@ -261,14 +300,14 @@ def test_what_is_wrong_is_not_sent_again(quick: list[float]) -> None:
 
 
 def test_a_bulk_that_is_too_large_is_halved() -> None:
-    size = 60  # two photos
-    with bulks(largest=2 * size) as (index, server):
+    size = 60  # of a photo, at most
+    with bulks(largest=len(THERE) + 2 * size) as (index, server):
         index.write(ACTIONS)
     assert server.held == dict(ACTIONS)
     assert max(map(len, server.requests)) <= 3
     with bulks(largest=10) as (index, _), pytest.raises(DataError) as error:
         index.write(ACTIONS)
-    sent = len(b'{"index": {"_id": "k0"}}\n{"id":"0.jpg"}\n')
+    sent = len(THERE + '{"index": {"_id": "k0"}}\n{"id":"0.jpg"}\n')
     limits = "OpenSearch: http.max_content_length; nginx: client_max_body_size"
     assert str(error.value) == (
         f"the photo '0.jpg' is not written: {index.server.url} takes no request of {sent} bytes (413):"

@@ -5,15 +5,19 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
-from lexlip.data import Scenes
+from lexlip.data import Given, Scenes
+from lexlip.errors import DataError
 from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search_servers import photo_index, server_indexing
+from lexlip.search_servers.photo_index import PhotoIndex
 from tests.cli.conftest import Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
@@ -161,6 +165,53 @@ def test_one_that_is_made_and_an_empty_one_that_is_there(lexlip: Run, photos: Pa
         assert counts(indexed(lexlip, address)) == {"unchanged": 6}
 
 
+@pytest.mark.parametrize("other", ["photos", "others"])
+@pytest.mark.parametrize("at", ["make", "begin"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("lexlip")
+def test_two_that_make_it_at_the_same_moment(
+    photos: Path, kind: str, at: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both finish; or with other photos, one of them does, and the other writes nothing."""
+    write_photos(photos.with_name("others"), 9)
+    meeting, go_on = Barrier(2), getattr(PhotoIndex, at)
+    monkeypatch.setattr(PhotoIndex, at, lambda self, *how: (meeting.wait(60), go_on(self, *how))[1])
+
+    def run(folder: str) -> int | str:
+        try:
+            return server_indexing.index_on_server(Given((folder,)), address).photos
+        except DataError as error:
+            return str(error)
+
+    with index_of_its_own(kind, shards=1) as address, ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(run, ["photos", other]))
+        held = len(versions(address))
+    if other == "photos":
+        assert ended == [6, 6]
+        return
+    assert held in ended
+    (said,) = (one for one in ended if isinstance(one, str))
+    assert said.startswith(f"{address} was made from ")
+    assert held == (6 if ended[1] == said else 9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_that_is_deleted_while_it_is_written(
+    lexlip: Run, photos: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bulk makes another index of that name in OpenSearch, with fields of other kinds."""
+    write = PhotoIndex.write
+    with place(kind) as there:
+        monkeypatch.setattr(PhotoIndex, "write", lambda *how: (there.delete(), write(*how)))
+        address = f"{kind}+{there.url}{'/solr' * (kind == 'solr')}/{there.name}"
+        said = error(lexlip("index", "photos", "--server", address, code=2))
+        monkeypatch.undo()
+    if kind == "opensearch":
+        assert said.startswith(f"{there.url}/{there.name} was deleted while it was written")
+    else:
+        assert f"has no index named {there.name}" in said
+
+
 def test_an_alias_is_written_through(lexlip: Run, photos: Path, address: str) -> None:
     indexed(lexlip, address)
     kind, _, url = address.partition("+")
@@ -181,6 +232,13 @@ def test_an_alias_is_written_through(lexlip: Run, photos: Path, address: str) ->
     finally:
         if kind == "solr":  # which deletes no collection that has an alias
             asked("GET", f"{aliases}DELETEALIAS&name={name}-alias")
+
+
+def test_where_no_photo_has_a_place(lexlip: Run, photos: Path, address: str) -> None:
+    """No advice for an index of an older version: none of a server reads no places."""
+    indexed(lexlip, address)
+    said = lexlip("search", "a dog near:48.1,11.6", "--server", address).stdout
+    assert "no photo of this index has a known place\n" in said
 
 
 def test_several_sources_and_photos_in_tars(lexlip: Run, photos: Path, address: str) -> None:

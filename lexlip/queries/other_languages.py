@@ -94,7 +94,8 @@ class OtherLanguages:
         """
         column = int(np.argmax(self.encode(text)))
         sentence = self.encode(SENTENCE.format(_in_small_letters(text)))
-        return self.words[column] if sentence[column] >= SURE * sentence.max() > 0 else ""
+        heaviest = float(np.max(sentence))
+        return self.words[column] if heaviest > 0 and sentence[column] >= SURE * heaviest else ""
 
     # ---- the table ----
 

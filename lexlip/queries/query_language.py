@@ -145,12 +145,16 @@ class Query:
         """The words of all marks."""
         return [*self.factors, *self.added, *self.without]
 
+    @property
+    def minus(self) -> list[str]:
+        """The words that marks leave out."""
+        read = {word for words in self.negations.values() for word in words}
+        return [word for word in self.without if word not in read]
+
     def with_negations(self, negations: dict[str, tuple[str, ...]]) -> Query:
         """Return the query with negations that leave out other words."""
-        read = {word for words in self.negations.values() for word in words}
-        marked = [word for word in self.without if word not in read]
         words = [word for words in negations.values() for word in words]
-        return replace(self, without=tuple(dict.fromkeys([*marked, *words])), negations=negations)
+        return replace(self, without=tuple(dict.fromkeys([*self.minus, *words])), negations=negations)
 
 
 def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, language: str = "") -> Query:

@@ -72,6 +72,7 @@ class Asked:
         query: the sentence with its marks, if there is one.
         unknown, unread, meant, foreign: see `Answer`.
         phrases: what of the sentence is looked for in the words that people gave photos.
+        not_given: words that people must not have given them: `without`, and as they were typed.
         narrowed: what they must have been given.
         near: the place near which they must have been taken.
         other_languages, install, shown_in: see `Answer`.
@@ -88,6 +89,7 @@ class Asked:
     meant: Mapping[str, list[str]] = field(default_factory=dict)
     foreign: bool = False
     phrases: tuple[Phrase, ...] = ()
+    not_given: tuple[str, ...] = ()
     narrowed: Narrowed = ()
     near: str | None = None
     other_languages: tuple[str, ...] = ()
@@ -147,11 +149,14 @@ class IndexState:
         return digest(self.stage.state)
 
     def _allow(
-        self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed, content_only: bool
+        self,
+        filters: Filters | None,
+        narrowed: Narrowed,
+        without: tuple[str, ...],
+        not_given: tuple[str, ...],
     ) -> Any:
-        """Return the photos that meet conditions and lack some words, as the stage's search takes them."""
-        given = frozenset[str]() if content_only else self._given(without)
-        return self.stage.allow(self.meeting(filters, narrowed), without, given)
+        """Return the photos that meet conditions, without some words, as the stage's search takes them."""
+        return self.stage.allow(self.meeting(filters, narrowed), without, self._given(not_given))
 
     def gave(self, word: str) -> bool:
         """Return whether people gave a word to some photo."""
@@ -175,14 +180,12 @@ class IndexState:
         self,
         filters: Filters | None,
         narrowed: Narrowed,
-        without: tuple[str, ...] = (),
+        without: tuple[str, ...],
+        not_given: tuple[str, ...],
         of: Sequence[str] | None = None,
     ) -> list[str]:
-        """Return the ids of the photos, or `of` some, that meet conditions, without some words.
-
-        They neither hold one of these words, nor have people given them one.
-        """
-        gone = self.stage.holding(without) | self._given(without) if without else frozenset()
+        """Return the ids of the photos, or `of` some, that meet conditions, without some words."""
+        gone = (self.stage.holding(without) if without else frozenset()) | self._given(not_given)
         meeting = self.meeting(filters, narrowed)
         met = set(of or ()) if meeting is None else set(meeting)
         return [id for id in (meeting or () if of is None else of) if id in met and id not in gone]
@@ -215,7 +218,7 @@ class IndexState:
         shares = named_shares(self.photos, asked.phrases, asked.unknown)
         if not shares:
             return []
-        ids = self.ids(filters, asked.narrowed, asked.without, list(shares))
+        ids = self.ids(filters, asked.narrowed, asked.without, asked.not_given, list(shares))
         if not ids:
             return []
         (held,), (scores,) = self.stage.search([asked.encoded], len(ids), self.stage.allow(ids))
@@ -301,11 +304,11 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     reordered = (how.get("sort") or "match") != "match"
-    content_only = bool(how.get("content_only"))
-    allowed = state.allow(how.get("filters"), asked.without, asked.narrowed, content_only)
+    conditions = how.get("filters"), asked.narrowed, asked.without, asked.not_given
+    allowed = state.allow(*conditions)
     alone: list[str] = []
     if asked.names_only:
-        alone = state.ids(how.get("filters"), asked.narrowed, asked.without)
+        alone = state.ids(*conditions)
     most = len(alone) if asked.names_only else REORDERED
 
     def by_content(k: int) -> list[FoundPhoto]:
@@ -328,7 +331,7 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
         best, scores = [photo.id for photo in found], [photo.score for photo in found]
         ends = state.stage.ends(asked.query, asked.encoded, best, scores, allowed)
     named: list[FoundPhoto] = []
-    if not (content_only or asked.names_only):
+    if not (how.get("content_only") or asked.names_only):
         named = state.named(asked, how.get("filters"), found[:1], ends)
     found, cut = with_named(found, named, depth), ends.cut
     if reordered and cut is not None and found and found[-1].score >= cut:

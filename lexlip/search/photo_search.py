@@ -416,7 +416,9 @@ class PhotoSearch:
             found.release()
 
     def _encode(self, state: IndexState, query: str | Query, content_only: bool = False) -> Asked:
-        asked = state.stage.read(query if isinstance(query, Query) else parse_query(query))
+        typed = query if isinstance(query, Query) else parse_query(query)
+        asked = state.stage.read(typed)
+        not_given = () if content_only else tuple(dict.fromkeys([*typed.minus, *asked.without]))
         if isinstance(query, str) and not asked.text.strip():
             raise QueryError("the query is empty: give a sentence")
         started = time.perf_counter()
@@ -424,8 +426,7 @@ class PhotoSearch:
         ms = 1000 * (time.perf_counter() - started)
         unknown, shown_in = state.stage.unknown(asked), state.stage.shown_in(asked)
         foreign = state.stage.is_not_english(asked, unknown)
-        if not content_only:
-            unknown = [word for word in unknown if word not in asked.without or not state.gave(word)]
+        unknown = [word for word in unknown if word not in not_given or not state.gave(word)]
         wrong = [word for word in unknown if folded(word) not in FUNCTION_WORDS and not foreign]
         near = {word: state.stage.near(word, MEANT, shown_in) for word in wrong}
         meant = {word: words for word, words in near.items() if words}
@@ -441,7 +442,17 @@ class PhotoSearch:
             for name, value in asked.narrowed
             if name != "near"
         )
-        of_sentence = asked, unknown, state.stage.unread(asked), meant, foreign, named, narrowed, asked.near
+        of_sentence = (
+            asked,
+            unknown,
+            state.stage.unread(asked),
+            meant,
+            foreign,
+            named,
+            not_given,
+            narrowed,
+            asked.near,
+        )
         languages = tuple(state.stage.other_languages(asked))
         install = state.stage.lacks_languages() if foreign else ""
         return Asked(asked.text, repr(asked), encoded, *of_sentence, languages, install, shown_in, ms=ms)

@@ -22,26 +22,31 @@ class ServerState(IndexState):
     stage: ServerStage
 
     def _allow(
-        self, filters: Filters | None, without: tuple[str, ...], narrowed: Narrowed, content_only: bool
+        self,
+        filters: Filters | None,
+        narrowed: Narrowed,
+        without: tuple[str, ...],
+        not_given: tuple[str, ...],
     ) -> Allowed | None:
         conditions = _conditions(filters, narrowed)
-        if not conditions and not without:
+        if not (conditions or without or not_given):
             return None
-        return self.stage.among(conditions, without, given=not content_only)
+        return self.stage.among(conditions, without, not_given)
 
     def ids(
         self,
         filters: Filters | None,
         narrowed: Narrowed,
-        without: tuple[str, ...] = (),
+        without: tuple[str, ...],
+        not_given: tuple[str, ...],
         of: Sequence[str] | None = None,
     ) -> list[str]:
         conditions = _conditions(filters, narrowed)
         if of is None:
-            return self.stage.server.ids(self.stage.among(conditions, without, given=True).condition)
-        if not of or not (conditions or without):
+            return self.stage.server.ids(self.stage.among(conditions, without, not_given).condition)
+        if not of or not (conditions or without or not_given):
             return list(of)
-        allowed = self.stage.among([*conditions, with_ids(of)], without, given=True)
+        allowed = self.stage.among([*conditions, with_ids(of)], without, not_given)
         met = set(self.stage.server.ids(allowed.condition))
         return [id for id in of if id in met]
 

@@ -174,13 +174,10 @@ class ServerStage(ImpactStage):
         return nearest_words(word, held, number)
 
     def among(
-        self, conditions: Iterable[Condition], without: Sequence[str] = (), given: bool = False
+        self, conditions: Iterable[Condition], without: Sequence[str] = (), not_given: Sequence[str] = ()
     ) -> Allowed:
-        """Return, for `search`, the photos that meet conditions and hold none of some words.
-
-        `given`: nor were given one of them.
-        """
-        gone = [was_given(word) for word in exactly(without)] if given else []
+        """Return, for `search`, the photos that meet conditions, without words that they hold or were given."""
+        gone = map(was_given, exactly(not_given))
         return Allowed(all_of(conditions, [*self._holding(without), *gone]), self.server)
 
     def allow(

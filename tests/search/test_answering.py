@@ -105,7 +105,7 @@ def test_of_names_alone_all_are_sorted(state_of: Any, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Table, "places", lambda self, ids: places, raising=False)
     monkeypatch.setattr(Table, "given", lambda self, wanted, weights, number: [("997", 1.0)], raising=False)
     query = parse_query("name:img -cat")
-    asked = Asked("name:img", "name:img", None, query, narrowed=(("name", ()),))
+    asked = Asked("name:img", "name:img", None, query, narrowed=(("name", ()),), not_given=("cat",))
     found, _ = find(state_of(None), asked, 5, {"sort": sort, "filters": Filters(near="0,0")})
     assert [photo.id for photo in found] == [id for id in reversed(ids) if id not in ("997", "998")]
 

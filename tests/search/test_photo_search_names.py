@@ -4,6 +4,7 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
 from lexlip.search.named_photos import LEAST_NAMED, NAMED_POWER
 from lexlip.search.photo_search import PhotoSearch
+from lexlip.search.stages.impact import ImpactStage
 from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words
 
 FILES = {
@@ -173,6 +175,16 @@ def test_a_word_that_people_gave_leaves_photos_out(photos: PhotoSearch) -> None:
     alone = photos.text("two dogs -qatar", 8, content_only=True)
     assert (set(ids(alone)), alone.unknown) == (every, ["qatar"])
     assert photos.text("two dogs -xyzzy", 8).unknown == ["xyzzy"]
+
+
+def test_a_word_of_another_language_leaves_out_what_was_given_as_it_is_typed(
+    photos: PhotoSearch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = set(ids(photos.words({"dog": 1}, 8)))
+    monkeypatch.setattr(ImpactStage, "read", lambda self, query: replace(query, without=("dog",)))
+    answer = photos.text("two dogs -qatar", 8)
+    assert (answer.without, answer.unknown) == (["dog"], [])
+    assert set(ids(answer)).isdisjoint({*held, *(id for id in FILES if "Qatar" in id)})
 
 
 def test_a_word_that_is_dropped_is_not_looked_for_in_names(photos: PhotoSearch) -> None:

@@ -176,7 +176,7 @@ class ServerStage(ImpactStage):
     def among(
         self, conditions: Iterable[Condition], without: Sequence[str] = (), not_given: Sequence[str] = ()
     ) -> Allowed:
-        """Return, for `search`, the photos that meet conditions, without words that they hold or were given."""
+        """Return, for `search`, the photos that meet conditions, without words held, or given to them."""
         gone = map(was_given, exactly(not_given))
         return Allowed(all_of(conditions, [*self._holding(without), *gone]), self.server)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
     from lexlip.models.contract import QueryEncoder
     from lexlip.queries.other_languages import OtherLanguages
+
+_NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
 
 
 class TextQueries:
@@ -169,11 +172,15 @@ class TextQueries:
         )
 
     def _may_be_foreign(self, folder: Path, text: str) -> bool:
-        """Return whether no word of a text is known to be English, or resembles one that the lexicon has."""
+        """Return whether no word of a text is known to be English, or resembles one that the lexicon has.
+
+        Names of files are no words of a language: "IMG_1234".
+        """
         words = [word for word in words_in(text.lower()) if not word.isdigit()]
         content = [word for word in words if is_content_word(word)]
         return (
             bool(content)
+            and not _NUMBERED.search(text)
             and _english_alone().isdisjoint(words)
             and self._lexicon.isdisjoint(words)
             and not any(self._is_english_word(folder, word) for word in content)

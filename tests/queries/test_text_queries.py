@@ -362,7 +362,8 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
     slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2")
     for text in foreign:
         assert (text, queries.read(parse_query(text)).language) == (text, "und")
-    for text in (*rare, *slips):
+    files = ("IMG_1234", "img-1234")
+    for text in (*rare, *slips, *files):
         assert (text, queries.read(parse_query(text)).language) == (text, "en")
 
 

@@ -21,7 +21,7 @@ from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.filters import FROM_WHERE, Filters
 from lexlip.retrieval.first_stage import Moved, Shared
-from lexlip.retrieval.given_words import phrases
+from lexlip.retrieval.given_words import phrases, split_words
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.retrieval.seal import ELSEWHERE
@@ -433,7 +433,8 @@ class PhotoSearch:
         for word in state.stage.doubtful(asked) if shown_in else ():
             if words := state.stage.near(word, MEANT, shown_in):
                 unknown, meant = [*unknown, word], {**meant, word: words}
-        dropped = {folded(word) for word, factor in asked.factors.items() if not factor}
+        factors = [*typed.factors.items(), *asked.factors.items()]
+        dropped = {part for word, factor in factors if not factor for part in split_words(word)}
         named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
         named = respelled(state.photos, named, {folded(word) for word in unknown})

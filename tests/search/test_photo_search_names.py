@@ -190,6 +190,10 @@ def test_a_word_of_another_language_leaves_out_what_was_given_as_it_is_typed(
 def test_a_word_that_is_dropped_is_not_looked_for_in_names(photos: PhotoSearch) -> None:
     assert not any(hit.words.keys() & {"folder:qatar"} for hit in photos.text("two dogs qatar^0", 8).hits)
     assert any(hit.words.keys() & {"folder:qatar"} for hit in photos.text("two dogs qatar^2", 8).hits)
+    name = {"name:東京タワー"}
+    assert any(hit.words.keys() & name for hit in photos.text("東京タワー", 8).hits)
+    assert not any(hit.words.keys() & name for hit in photos.text("two dogs 東京タワー^0", 8).hits)
+    assert not any(hit.words.keys() & {"folder:qatar"} for hit in photos.text("two dogs QATAR^0", 8).hits)
 
 
 @pytest.mark.parametrize("kind", ["dense", "bm25"])

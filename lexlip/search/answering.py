@@ -135,6 +135,7 @@ class IndexState:
             self._opened = opened.pop_all()
         self.allow = lru_cache(maxsize=8)(self._allow)  # the filters of one page after another
         self.meeting = lru_cache(maxsize=8)(self._meeting)
+        self.given = lru_cache(maxsize=8)(self._given)
         self.by_date = lru_cache(maxsize=8)(self._by_date)
         self.located = lru_cache(maxsize=4)(self.photos.located)  # a map is moved about
         self._ordering = threading.Lock()  # a page asks for its months and its photos at once
@@ -156,7 +157,7 @@ class IndexState:
         not_given: tuple[str, ...],
     ) -> Any:
         """Return the photos that meet conditions, without some words, as the stage's search takes them."""
-        return self.stage.allow(self.meeting(filters, narrowed), without, self._given(not_given))
+        return self.stage.allow(self.meeting(filters, narrowed), without, self.given(not_given))
 
     def gave(self, word: str) -> bool:
         """Return whether people gave a word to some photo."""
@@ -185,7 +186,7 @@ class IndexState:
         of: Sequence[str] | None = None,
     ) -> list[str]:
         """Return the ids of the photos, or `of` some, that meet conditions, without some words."""
-        gone = (self.stage.holding(without) if without else frozenset()) | self._given(not_given)
+        gone = (self.stage.holding(without) if without else frozenset()) | self.given(not_given)
         meeting = self.meeting(filters, narrowed)
         met = set(of or ()) if meeting is None else set(meeting)
         return [id for id in (meeting or () if of is None else of) if id in met and id not in gone]

@@ -428,7 +428,8 @@ def _why_nothing(answer: Answer, kind: str, filtered: bool) -> str:
         return f"the query only leaves words out: {_ADVICE}"
     photo = "photo that fits the filters" if filtered else "photo"
     shares = "fits" if kind == "dense" else "shares a word with"
-    return f"no {photo} {shares} the query; try other words{', or fewer filters' * filtered}"
+    fewer = ", or fewer filters" * filtered + ", or leave out fewer words" * bool(answer.without)
+    return f"no {photo} {shares} the query; try other words{fewer}"
 
 
 def _show_notes(answer: Answer) -> None:

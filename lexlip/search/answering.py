@@ -72,7 +72,8 @@ class Asked:
         query: the sentence with its marks, if there is one.
         unknown, unread, meant, foreign: see `Answer`.
         phrases: what of the sentence is looked for in the words that people gave photos.
-        not_given: words that people must not have given them: `without`, and as they were typed.
+        not_given: words that people must not have given them: those of "-" marks, and as they were typed. A
+            negation leaves no captions out, as its own says it too: "a rocket without cars".
         narrowed: what they must have been given.
         near: the place near which they must have been taken.
         other_languages, install, shown_in: see `Answer`.
@@ -159,9 +160,11 @@ class IndexState:
         """Return the photos that meet conditions, without some words, as the stage's search takes them."""
         return self.stage.allow(self.meeting(filters, narrowed), without, self.given(not_given))
 
-    def gave(self, word: str) -> bool:
-        """Return whether people gave a word to some photo."""
-        return self.stage.adds_names and any(self.photos.given_counts(exactly([word]))[1])
+    def gave(self, words: Sequence[str]) -> set[str]:
+        """Return which of some words people gave to a photo."""
+        wanted = {word: each[0] for word in words if self.stage.adds_names and (each := exactly([word]))}
+        counts = self.photos.given_counts(list(wanted.values()))[1] if wanted else []
+        return {word for word, count in zip(wanted, counts, strict=True) if count}
 
     def _given(self, words: tuple[str, ...]) -> frozenset[str]:
         """Return the ids of the photos that people gave at least one of some words."""

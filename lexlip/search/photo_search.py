@@ -418,7 +418,7 @@ class PhotoSearch:
     def _encode(self, state: IndexState, query: str | Query, content_only: bool = False) -> Asked:
         typed = query if isinstance(query, Query) else parse_query(query)
         asked = state.stage.read(typed)
-        not_given = () if content_only else tuple(dict.fromkeys([*typed.minus, *asked.without]))
+        not_given = () if content_only else tuple(dict.fromkeys([*typed.minus, *asked.minus]))
         if isinstance(query, str) and not asked.text.strip():
             raise QueryError("the query is empty: give a sentence")
         started = time.perf_counter()
@@ -426,7 +426,8 @@ class PhotoSearch:
         ms = 1000 * (time.perf_counter() - started)
         unknown, shown_in = state.stage.unknown(asked), state.stage.shown_in(asked)
         foreign = state.stage.is_not_english(asked, unknown)
-        unknown = [word for word in unknown if word not in not_given or not state.gave(word)]
+        given = state.gave([word for word in unknown if word in not_given])
+        unknown = [word for word in unknown if word not in given]
         wrong = [word for word in unknown if folded(word) not in FUNCTION_WORDS and not foreign]
         near = {word: state.stage.near(word, MEANT, shown_in) for word in wrong}
         meant = {word: words for word, words in near.items() if words}

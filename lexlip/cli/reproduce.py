@@ -151,9 +151,8 @@ def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> No
         hours = "" if run.gpu_hours is None else f", about {run.gpu_hours:.1f} hours of an A100 (computed)"
         click.echo(f"{run.folder}: {states[run.folder]}{hours}")
         click.echo(f"  {run.line}")
-        click.echo(
-            f"  trains on {', '.join(run.photos('train'))}; validates on {', '.join(run.photos('val'))}"
-        )
+        learned, measured = (", ".join(run.photos(part)) or "nothing" for part in ("train", "val"))
+        click.echo(f"  trains on {learned}; validates on {measured}")
     total = sum(run.gpu_hours or 0 for run in needed)
     click.echo(f"\n{len(needed)} of {len(runs)} runs to train, {total:.0f} hours of an A100 as far as known")
     for row in rows:

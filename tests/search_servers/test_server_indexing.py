@@ -376,6 +376,9 @@ def test_a_node_that_dies_while_photos_are_written(
             write(self, actions)
             held.extend(key for key, _ in actions)
             if node.pid() is not None and len(held) > 12:
+                if replicas and kind == "opensearch":  # a copy that is still being made would be lost
+                    there = ask.Server.of(address)
+                    asked("GET", f"{there.url}/_cluster/health/{there.index}?wait_for_status=green")
                 node.end(signal.SIGKILL)
 
         with monkeypatch.context() as patched:

@@ -18,7 +18,8 @@ def show_versions(context: click.Context, _: click.Parameter, asked: bool) -> No
         return
     from importlib.metadata import PackageNotFoundError, version
 
-    from anserini_bridge import NoJar, NoJava, find_java, lucene_version
+    from anserini_bridge import NoJar, NoJava
+    from anserini_bridge.jvm import find_java, lucene_version  # which load no numpy
 
     click.echo(f"lexlip, version {version('lexlip')}")
     try:

@@ -65,7 +65,7 @@ def test_a_picture_as_query(indexed: Indexed) -> None:
 def test_marks_count(indexed: Indexed) -> None:
     query = "a dog +boat^2 cat^0 -beach"
     with PhotoSearch(indexed.words) as search:
-        hit = search.text(query, 1).hits[0]
+        hit = search.text(query, 1, content_only=True).hits[0]
         table = score_table(search, query, hit.id)
         assert (table.score, {row.word: row.product for row in table.rows}) == (hit.score, hit.words)
         assert all(row.product == pytest.approx(row.query * row.photo) for row in table.rows)

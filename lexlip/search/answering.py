@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from anserini_bridge import UnknownId
 from lexlip.data.nearness import distance
@@ -61,6 +61,15 @@ class How(TypedDict, total=False):
     content_only: bool
 
 
+class Conditions(NamedTuple):
+    """What photos must meet: filters, and words that they were given, do not hold, and were not given."""
+
+    filters: Filters | None
+    narrowed: Narrowed
+    without: tuple[str, ...]
+    not_given: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Asked:
     """A query that is encoded.
@@ -109,6 +118,10 @@ class Asked:
         """The words that photos must not hold."""
         return self.query.without if self.query else ()
 
+    def conditions(self, filters: Filters | None) -> Conditions:
+        """Return what photos must meet, filters too."""
+        return Conditions(filters, self.narrowed, self.without, self.not_given)
+
 
 class NoSuchPhoto(DataError, UnknownId):
     """A photo that an index does not hold."""
@@ -150,15 +163,10 @@ class IndexState:
         """What cursors call it."""
         return digest(self.stage.state)
 
-    def _allow(
-        self,
-        filters: Filters | None,
-        narrowed: Narrowed,
-        without: tuple[str, ...],
-        not_given: tuple[str, ...],
-    ) -> Any:
-        """Return the photos that meet conditions, without some words, as the stage's search takes them."""
-        return self.stage.allow(self.meeting(filters, narrowed), without, self.given(not_given))
+    def _allow(self, asked: Conditions) -> Any:
+        """Return the photos that meet conditions, as the stage's search takes them."""
+        meeting = self.meeting(asked.filters, asked.narrowed)
+        return self.stage.allow(meeting, asked.without, self.given(asked.not_given))
 
     def gave(self, words: Sequence[str]) -> set[str]:
         """Return which of some words people gave to a photo."""
@@ -180,17 +188,11 @@ class IndexState:
         each += [self.photos.having(name, wanted) for name, wanted in narrowed]
         return sorted(set(each[0]).intersection(*each[1:]))
 
-    def ids(
-        self,
-        filters: Filters | None,
-        narrowed: Narrowed,
-        without: tuple[str, ...],
-        not_given: tuple[str, ...],
-        of: Sequence[str] | None = None,
-    ) -> list[str]:
-        """Return the ids of the photos, or `of` some, that meet conditions, without some words."""
-        gone = (self.stage.holding(without) if without else frozenset()) | self.given(not_given)
-        meeting = self.meeting(filters, narrowed)
+    def ids(self, asked: Conditions, of: Sequence[str] | None = None) -> list[str]:
+        """Return the ids of the photos, or `of` some, that meet conditions."""
+        held = self.stage.holding(asked.without) if asked.without else frozenset()
+        gone = held | self.given(asked.not_given)
+        meeting = self.meeting(asked.filters, asked.narrowed)
         met = set(of or ()) if meeting is None else set(meeting)
         return [id for id in (meeting or () if of is None else of) if id in met and id not in gone]
 
@@ -222,7 +224,7 @@ class IndexState:
         shares = named_shares(self.photos, asked.phrases, asked.unknown)
         if not shares:
             return []
-        ids = self.ids(filters, asked.narrowed, asked.without, asked.not_given, list(shares))
+        ids = self.ids(asked.conditions(filters), list(shares))
         if not ids:
             return []
         (held,), (scores,) = self.stage.search([asked.encoded], len(ids), self.stage.allow(ids))
@@ -308,11 +310,11 @@ def first_of_page(state: IndexState, asked: Asked, how: How) -> Cursor:
 def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[FoundPhoto], Ends]:
     """Return the first `number` hits or more, in the order that is wanted, and where they end."""
     reordered = (how.get("sort") or "match") != "match"
-    conditions = how.get("filters"), asked.narrowed, asked.without, asked.not_given
-    allowed = state.allow(*conditions)
+    conditions = asked.conditions(how.get("filters"))
+    allowed = state.allow(conditions)
     alone: list[str] = []
     if asked.names_only:
-        alone = state.ids(*conditions)
+        alone = state.ids(conditions)
     most = len(alone) if asked.names_only else REORDERED
 
     def by_content(k: int) -> list[FoundPhoto]:

@@ -444,20 +444,24 @@ class PhotoSearch:
             for name, value in asked.narrowed
             if name != "near"
         )
-        of_sentence = (
+        return Asked(
+            asked.text,
+            repr(asked),
+            encoded,
             asked,
-            unknown,
-            state.stage.unread(asked),
-            meant,
-            foreign,
-            named,
-            not_given,
-            narrowed,
-            asked.near,
+            unknown=unknown,
+            unread=state.stage.unread(asked),
+            meant=meant,
+            foreign=foreign,
+            phrases=named,
+            not_given=not_given,
+            narrowed=narrowed,
+            near=asked.near,
+            other_languages=tuple(state.stage.other_languages(asked)),
+            install=state.stage.lacks_languages() if foreign else "",
+            shown_in=shown_in,
+            ms=ms,
         )
-        languages = tuple(state.stage.other_languages(asked))
-        install = state.stage.lacks_languages() if foreign else ""
-        return Asked(asked.text, repr(asked), encoded, *of_sentence, languages, install, shown_in, ms=ms)
 
     def _check_no_reranker(self) -> None:
         if self.rerank is not None:

@@ -7,8 +7,7 @@ from typing import Any
 
 from lexlip.other_engines.ask import Server
 from lexlip.retrieval.albums import Albums
-from lexlip.retrieval.filters import Filters
-from lexlip.search.answering import IndexState, Narrowed
+from lexlip.search.answering import Conditions, IndexState
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search_servers.photo_index import STORES, PhotoIndex
 from lexlip.search_servers.photo_queries import Condition, meets, was_given, with_ids
@@ -21,39 +20,24 @@ class ServerState(IndexState):
 
     stage: ServerStage
 
-    def _allow(
-        self,
-        filters: Filters | None,
-        narrowed: Narrowed,
-        without: tuple[str, ...],
-        not_given: tuple[str, ...],
-    ) -> Allowed | None:
-        conditions = _conditions(filters, narrowed)
-        if not (conditions or without or not_given):
-            return None
-        return self.stage.among(conditions, without, not_given)
+    def _allow(self, asked: Conditions) -> Allowed | None:
+        return self._among(asked) if any(asked) else None
 
-    def ids(
-        self,
-        filters: Filters | None,
-        narrowed: Narrowed,
-        without: tuple[str, ...],
-        not_given: tuple[str, ...],
-        of: Sequence[str] | None = None,
-    ) -> list[str]:
-        conditions = _conditions(filters, narrowed)
-        if of is None:
-            return self.stage.server.ids(self.stage.among(conditions, without, not_given).condition)
-        if not of or not (conditions or without or not_given):
+    def ids(self, asked: Conditions, of: Sequence[str] | None = None) -> list[str]:
+        if of is not None and (not of or not any(asked)):
             return list(of)
-        allowed = self.stage.among([*conditions, with_ids(of)], without, not_given)
-        met = set(self.stage.server.ids(allowed.condition))
+        found = self.stage.server.ids(self._among(asked, of).condition)
+        if of is None:
+            return found
+        met = set(found)
         return [id for id in of if id in met]
 
-
-def _conditions(filters: Filters | None, narrowed: Narrowed) -> list[Condition]:
-    given = [was_given(phrase, [name]) for name, wanted in narrowed for phrase in wanted]
-    return [*(meets(filters) if filters else ()), *given]
+    def _among(self, asked: Conditions, of: Sequence[str] | None = None) -> Allowed:
+        """Return the photos, or `of` some, that meet conditions, for the stage's search."""
+        met: list[Condition] = meets(asked.filters) if asked.filters else []
+        met += [was_given(phrase, [name]) for name, wanted in asked.narrowed for phrase in wanted]
+        met += [] if of is None else [with_ids(of)]
+        return self.stage.among(met, asked.without, asked.not_given)
 
 
 def has_photos(address: str, tell: Callable[[str], object] | None = None) -> bool:

@@ -50,7 +50,7 @@ class DeclaredRow:
 @dataclass(frozen=True)
 class DeclaredTable:
     title: str
-    preset: str
+    preset: str | None  # None: its configs' own keys
     rows: tuple[DeclaredRow, ...]
 
 
@@ -180,13 +180,13 @@ class MeasuredRow:
 
 def rows_of(
     table: DeclaredTable,
-    preset: str,
+    preset: str | None,
     seeds: int,
     out: Path,
     changes: Sequence[str] = (),
     photos: str | None = None,
 ) -> list[Row]:
-    """Return the rows of a table with the runs that they need, which are in OUT/PRESET/NAME-SEED.
+    """Return the rows of a table with the runs that they need, in OUT/PRESET/NAME-SEED or OUT/own/NAME-SEED.
 
     `changes` are of every run's config; `photos` are measured on instead of the declared ones.
     """
@@ -197,10 +197,10 @@ def rows_of(
         if (name, seed) not in made:
             given = known[name]
             after = None if given.after is None else run_of(given.after, seed)
-            folder = out / preset / f"{name}-{seed}"
+            folder = out / (preset or "own") / f"{name}-{seed}"
             arguments = (
                 *([] if given.config == "scenes" else [f"configs/{given.config}.yaml"]),
-                f"preset={preset}",
+                *([] if preset is None else [f"preset={preset}"]),
                 *given.changes,
                 *changes,
                 f"seed={seed}",
@@ -257,8 +257,13 @@ def to_train(rows: Sequence[Row]) -> list[Run]:
     return [run for run in runs_of(rows) if run.folder in needed]
 
 
-def measure_rows(rows: Sequence[Row], workers: int, device: str) -> Iterator[MeasuredRow]:
-    """Yield each row's recalls by its runs' best checkpoints, with float vectors and all of their words."""
+def measure_rows(
+    rows: Sequence[Row], workers: int, device: str, topk_words: int | None = None
+) -> Iterator[MeasuredRow]:
+    """Yield each row's recalls by its runs' best checkpoints, with float vectors.
+
+    Documents keep `topk_words` words, or all. ModelError: a dense model has no words.
+    """
     from lexlip.data import open_source
     from lexlip.measure.evaluate import evaluate
     from lexlip.models.load import load_model
@@ -268,6 +273,6 @@ def measure_rows(rows: Sequence[Row], workers: int, device: str) -> Iterator[Mea
         photos, recalls = open_source(row.photos), []
         for run in row.runs:
             model = load_model(run.folder / "best", device)
-            report = evaluate(model, photos, engine_for(model, "exact")[1], workers=workers)
+            report = evaluate(model, photos, engine_for(model, "exact")[1], topk_words, workers=workers)
             recalls.append([*report.t2i.values(), *report.i2t.values()])
         yield MeasuredRow(row, recalls)

@@ -177,12 +177,12 @@ def model_option(default: str | None, help: str) -> Option:
     return click.option("--model", default=default, metavar="NAME", help=help)
 
 
-def topk_option(all_words: bool) -> Option:
+def topk_option(all_words: bool, default: int | Literal["all"] = 32) -> Option:
     """--topk; `all_words` says whether it may be "all"."""
     return click.option(
         "--topk",
         type=TopK() if all_words else Integer(min=1),
-        default=32,
+        default=default,
         metavar="K",
         help=f"Number of words that a photo keeps{'; or all' * all_words}.",
     )

@@ -14,7 +14,7 @@ from lexlip.cli.exit_codes import interruptible
 if TYPE_CHECKING:
     from lexlip.bench.reproduction import MeasuredRow, Row
 
-TABLES = ("table-1", "table-3", "zero-shot", "scenes")
+TABLES = ("table-1", "table-3", "zero-shot", "scenes", "photos")
 OWN = ("preset", "seed", "name", "out", "init")  # keys that each run has its own value of
 
 
@@ -27,7 +27,7 @@ OWN = ("preset", "seed", "name", "out", "init")  # keys that each run has its ow
 @click.option(
     "--preset",
     type=click.Choice(["fixed", "faithful", "paper"]),
-    help="As docs/papers.md says.  [default: paper; fixed for scenes]",
+    help="As docs/papers.md says.  [default: paper; fixed for scenes; none for photos]",
     show_default=False,
 )
 @click.option("--row", "only", multiple=True, metavar="NAME", help="Only this row; may be repeated.")
@@ -45,6 +45,7 @@ OWN = ("preset", "seed", "name", "out", "init")  # keys that each run has its ow
     default=1,
     help="That train a run together, one a GPU, as torchrun starts them.",
 )
+@options.topk_option(all_words=True, default="all")
 @options.workers_option
 @options.device_option
 @options.json_option
@@ -59,6 +60,7 @@ def reproduce(
     photos: str | None,
     out: Path,
     processes: int,
+    topk: int | None,
     workers: int,
     device: str,
     as_json: bool,
@@ -89,10 +91,11 @@ def reproduce(
         if name not in names:
             raise click.UsageError(f"{table} has no row '{name}'; it has {', '.join(dict.fromkeys(names))}")
     preset = preset or definition.preset
+    title = definition.title + (f"; preset {preset}" if preset else "")
     rows = rows_of(definition, preset, seeds, out, changes, photos)
     rows = [row for row in rows if not only or row.name in only]
     if dry_run:
-        _show_plan(f"{definition.title}; preset {preset}", rows, processes, as_json)
+        _show_plan(title, rows, processes, as_json)
         return
     runs = to_train(rows)
     begun = [run for run in runs if run.state == "begun"]
@@ -107,13 +110,15 @@ def reproduce(
         for run in runs:
             click.echo(run.line, err=True)
             run.train(run.state == "begun", processes)
-        measured = list(measure_rows(rows, workers, device))
+        measured = list(measure_rows(rows, workers, device, topk))
     if as_json:
         click.echo(
-            json.dumps({"table": table, "preset": preset, "rows": [row.to_dict() for row in measured]})
+            json.dumps(
+                {"table": table, "preset": preset, "topk": topk, "rows": [row.to_dict() for row in measured]}
+            )
         )
         return
-    click.echo(f"{definition.title}; preset {preset}\n")
+    click.echo(f"{title}\n")
     click.echo(_as_text(measured))
 
 
@@ -153,8 +158,10 @@ def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> No
         click.echo(f"  {run.line}")
         learned, measured = (", ".join(run.photos(part)) or "nothing" for part in ("train", "val"))
         click.echo(f"  trains on {learned}; validates on {measured}")
-    total = sum(run.gpu_hours or 0 for run in needed)
-    click.echo(f"\n{len(needed)} of {len(runs)} runs to train, {total:.0f} hours of an A100 as far as known")
+    hours = [run.gpu_hours for run in needed if run.gpu_hours is not None]
+    partly = " as far as known" * (len(hours) < len(needed))
+    known = f", {sum(hours):.0f} hours of an A100{partly}" if hours else ""
+    click.echo(f"\n{len(needed)} of {len(runs)} runs to train{known}")
     for row in rows:
         click.echo(f"{row.name}: {', '.join(str(run.folder) for run in row.runs)}, measured on {row.photos}")
     for what in dict.fromkeys(what for sentences in lacking.values() for what in sentences):

@@ -14,19 +14,20 @@ TABLES = declared().tables
 ALL = pytest.mark.parametrize("name", TABLES)
 
 
-def runs(name: str, preset: str = "paper", seeds: int = 1) -> list[Run]:
+def runs(name: str, preset: str | None = "paper", seeds: int = 1) -> list[Run]:
     return runs_of(rows_of(TABLES[name], preset, seeds, Path("out")))
 
 
 @ALL
-@pytest.mark.parametrize("preset", ["fixed", "faithful", "paper"])
-def test_every_run_has_a_config_that_can_be_read(name: str, preset: str) -> None:
+@pytest.mark.parametrize("preset", ["fixed", "faithful", "paper", None])
+def test_every_run_has_a_config_that_can_be_read(name: str, preset: str | None) -> None:
     """Each starts from the best checkpoint of the one before it, which comes first."""
     before: list[Path] = []
     for run in runs(name, preset):
         config = run.phases[-1]
-        assert (config.preset, config.seed, config.name) == (preset, 0, run.name)
-        assert run.folder == Path(f"out/{preset}/{run.name}-0")
+        assert (config.seed, config.name) == (0, run.name)
+        assert preset is None or config.preset == preset
+        assert run.folder == Path(f"out/{preset or 'own'}/{run.name}-0")
         if run.after is not None:
             assert run.after.folder in before
             assert config.init == str(run.after.folder / "best")
@@ -67,6 +68,33 @@ def test_the_rows_of_table_3_leave_out_one_part_each() -> None:
         for one, other in zip(ours, full, strict=True):
             assert (one.data, one.model, one.optim) == (other.data, other.model, other.optim)
         assert [one.objective for one in ours[1:]] == [other.objective for other in full[1:]]
+
+
+def test_the_rows_on_real_photos_leave_out_one_part_each() -> None:
+    """In three phases of the same photos and steps, but for those without one."""
+    chains = {row.name: runs_of([row]) for row in rows_of(TABLES["photos"], None, 1, Path("out"))}
+    full = [run.phases[0] for run in chains.pop("all parts")]
+    anchors = dict.fromkeys(("anchor_contrastive", "anchor_align", "anchor_words"), 0)
+    assert all(getattr(full[0].objective, key) for key in anchors)
+    left_out = {
+        "without L_self": [{"mlm": 0}],
+        "without L_i2t": [{"image_to_text": 0}],
+        "without L_t2t": [{"text_to_text": 0}],
+        "without L_baco": [{"contrastive": 0, "flops_image": 0, "flops_text": 0}],
+        "without anchors": [anchors] * 3,
+        "without top-K": [{"topk": ()}] * 3,
+        "without a teacher": [{}, {}, {"distillation": 0}],
+    }
+    for name, keys in left_out.items():
+        ours = [run.phases[0] for run in chains.pop(name)]
+        keys = [*keys, *[{}] * (3 - len(keys))]
+        for one, other, changed in zip(ours, full, keys, strict=True):
+            assert one.objective == replace(other.objective, **changed)
+            assert (one.data, one.model, one.optim) == (other.data, other.model, other.optim)
+    assert {name: [run.phases[0].objective for run in chain] for name, chain in chains.items()} == {
+        "without phase 1": [config.objective for config in full[1:]],
+        "without phase 2": [full[0].objective, full[2].objective],
+    }
 
 
 def test_the_zero_shot_model_has_not_seen_flickr30k() -> None:

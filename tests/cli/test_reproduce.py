@@ -67,6 +67,11 @@ def test_a_row_of_the_paper_on_drawn_scenes(lexlip: Run, capfd: pytest.CaptureFi
     np.testing.assert_allclose(list(row["deviation"].values()), np.std(expected, axis=0, ddof=1))
     assert (row["paper"], row["runs"]) == (None, [str(folder) for folder in folders[1::2]])
 
+    [cut] = as_json(lexlip, *ROW, *TINY_RUNS, "--topk", 2)["rows"]
+    model = LexLIP.from_pretrained(folders[1] / "best")
+    report = evaluate(model, Scenes(8, seed=3), engine_for(model, "exact")[1], 2, workers=0)
+    np.testing.assert_allclose(cut["recalls"][0], [*report.t2i.values(), *report.i2t.values()])
+
     planned = as_json(lexlip, *ROW, *TINY_RUNS, "--dry-run")
     assert [run["state"] for run in planned["runs"]] == ["finished"] * 4
     other = error(lexlip(*ROW, *TINY_RUNS, "optim.lr=1", code=2))
@@ -86,6 +91,18 @@ def test_what_is_planned(lexlip: Run) -> None:
     assert "missing: data.train: data/cc3m does not exist" in lines
     assert not any("init: " in line for line in lines)
     assert not Path("runs").exists()
+
+
+def test_a_table_without_a_preset(lexlip: Run) -> None:
+    """Its runs have their configs' own keys; nobody has computed their hours."""
+    lines = lexlip("reproduce", "photos", "--dry-run", "--row", "without phase 2").stdout.splitlines()
+    assert lines[0] == "Table 3 in small, on real photos"
+    assert lines[2:4] == [
+        "runs/reproduce/own/photos-phase1-0: to train",
+        "  lexlip pretrain configs/mini-ablation.yaml seed=0 name=photos-phase1 out=runs/reproduce/own/photos-phase1-0",
+    ]
+    assert "2 of 2 runs to train" in lines
+    assert any(line.startswith("missing: data.train") for line in lines)
 
 
 def test_a_run_that_was_interrupted(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

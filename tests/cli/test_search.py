@@ -187,13 +187,15 @@ def test_a_photo_that_the_index_does_not_hold(indexed: Run, library: Path) -> No
     assert says.startswith(f"the index .lexlip holds no photo with the id '{library}/3.jpg': give the id of")
 
 
-@pytest.mark.parametrize(
-    "query", ["?!", "the of and", "-dash", "a\nb\tc", "'\"<b>&", "dog " * 5000, "犬", "🐕"]
-)
+@pytest.mark.parametrize("query", ["the of and", "-dash", "a\nb\tc", "'\"<b>&", "dog " * 5000, "犬", "🐕"])
 def test_odd_queries(indexed: Run, query: str) -> None:
     for encoder in ("network", "words"):
         result = indexed("search", "--json", "--query-encoder", encoder, "--", query)
         assert json.loads(result.stdout)["query"] == query
+
+
+def test_a_query_of_signs_alone(indexed: Run) -> None:
+    assert error(indexed("search", "?!", code=2)) == "the query '?!' has no word: give a sentence"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,9 @@ def _clip(graph: _Graph, out: str, x: Any, low: float, high: float) -> None:
 
 def _linear(graph: _Graph, out: str, x: Any, weight: Any, bias: Any = None) -> None:
     graph.add("Transpose", f"{out}.t", weight, perm=[1, 0])
+    if bias is None:
+        graph.add("MatMul", out, x, f"{out}.t")
+        return
     graph.add("MatMul", f"{out}.product", x, f"{out}.t")
     graph.add("Add", out, f"{out}.product", bias)
 

@@ -38,6 +38,7 @@ from lexlip.models.towers import (
     apart,
     joint_config,
     normalising,
+    renamed,
     unlike,
     vit_options,
 )
@@ -196,9 +197,8 @@ def of_open_clip(model: OpenClip) -> Towers:
         texts, of_texts = apart(weights, "text_projection.")
         if "text_projection" in weights:
             of_texts = {"weight": weights["text_projection"].T}
-        timm, options, photos, of_photos = (_of_timm if hasattr(theirs.visual, "trunk") else _of_vit)(
-            theirs.visual
-        )
+        of_visual = _of_timm if hasattr(theirs.visual, "trunk") else _of_vit
+        timm, options, photos, of_photos = of_visual(theirs.visual)
         tokenizer, filling = _tokenizer(model.tokenizer)
         return Towers(
             original=model,
@@ -238,7 +238,7 @@ def _of_vit(visual: Any) -> _Photos:
         _activation(block),
     )
     projection = weights.pop("proj").T
-    found = {_renamed(name, _PHOTO_NAMES): weight for name, weight in weights.items()}
+    found = {renamed(name, _PHOTO_NAMES): weight for name, weight in weights.items()}
     found["cls_token"] = found["cls_token"].view(1, 1, -1)
     found["pos_embed"] = found["pos_embed"][None]
     return OF_CLIP, options, found, {"weight": projection}
@@ -276,19 +276,13 @@ def _renamed_texts(weights: Weights) -> dict[str, Tensor]:
     for name, weight in weights.items():
         if name.startswith(("visual.", "text_projection", "logit_", "attn_mask")):
             continue
-        name = _renamed(name, _TEXT_NAMES)
+        name = renamed(name, _TEXT_NAMES)
         if ".in_proj_" in name:
             for part, rows in zip("qkv", weight.chunk(3), strict=True):
                 found[name.replace(".in_proj_", f".{part}_proj.")] = rows
         else:
             found[name] = weight
     return found
-
-
-def _renamed(name: str, names: dict[str, str]) -> str:
-    for theirs, ours in names.items():
-        name = name.replace(theirs, ours)
-    return name
 
 
 def _tokenizer(theirs: Any) -> tuple[PreTrainedTokenizerBase, int]:

@@ -95,7 +95,7 @@ class Towers:
                 projection.load_state_dict({**alone, **weights})
             if isinstance(self.original, Pretrained):
                 self._try(model.eval(), self.original)
-        except (AttributeError, RuntimeError) as error:
+        except (AttributeError, RuntimeError, TypeError) as error:
             raise unlike(self.original.name, error) from error
         return model.eval()
 
@@ -154,26 +154,22 @@ def of_transformers(dense: Clip | SigLIP) -> Towers:
             f" {dense.config.image.size}"
         )
     texts, of_texts = apart(dense.model.text_model.state_dict(), "head.")
-    photos = _timm_weights(dense.model.vision_model.state_dict())
-    if isinstance(dense, Clip):
-        timm, pooling, kind, tokenizer = OF_CLIP, "end", CLIP_TEXT, dense.tokenizer
-        of_texts, of_photos = (
-            projection.state_dict()
-            for projection in (dense.model.text_projection, dense.model.visual_projection)
-        )
+    of_photos: Weights = {}
+    if is_clip := isinstance(dense, Clip):
+        tokenizer, of_texts = dense.tokenizer, dense.model.text_projection.state_dict()
+        of_photos = dense.model.visual_projection.state_dict()
     else:
-        timm, pooling, kind, of_photos = OF_SIGLIP, "last", SIGLIP_TEXT, {}
         tokenizer = normalising(dense.tokenizer, normalizers.Lowercase())
     return Towers(
         original=dense,
-        config=joint_config(dense, timm, options, pooling),
+        config=joint_config(dense, OF_CLIP if is_clip else OF_SIGLIP, options, "end" if is_clip else "last"),
         tokenizer=tokenizer,
         architecture={
             **sizes.text_config.to_dict(),
-            "model_type": kind,
+            "model_type": CLIP_TEXT if is_clip else SIGLIP_TEXT,
             "pad_token_id": tokenizer.pad_token_id,
         },
-        photos=photos,
+        photos=_timm_weights(dense.model.vision_model.state_dict()),
         texts=texts,
         of_photos=of_photos,
         of_texts=of_texts,
@@ -231,16 +227,17 @@ def _timm_weights(weights: Weights) -> dict[str, Tensor]:
             found["pos_embed"] = weight[None]
         elif ".q_proj." in name:
             parts = [weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"]
-            found[_renamed(name).replace("self_attn.q_proj.", "attn.qkv.")] = torch.cat(parts)
+            found[renamed(name, _NAMES).replace("self_attn.q_proj.", "attn.qkv.")] = torch.cat(parts)
         elif name.startswith("head.attention.in_proj_"):
             kind, (query, *others) = name.rpartition("_")[2], weight.chunk(3)
             found[f"attn_pool.q.{kind}"], found[f"attn_pool.kv.{kind}"] = query, torch.cat(others)
         elif not any(part in name for part in (".k_proj.", ".v_proj.", "position_ids")):
-            found[_renamed(name)] = weight
+            found[renamed(name, _NAMES)] = weight
     return {f"body.{name}": weight for name, weight in found.items()}
 
 
-def _renamed(name: str) -> str:
-    for theirs, ours in _NAMES.items():
+def renamed(name: str, names: Mapping[str, str]) -> str:
+    """Return the name of a weight with the parts replaced that have other names."""
+    for theirs, ours in names.items():
         name = name.replace(theirs, ours)
     return name

@@ -136,9 +136,12 @@ def test_a_gap_between_photos_and_captions_does_not_matter() -> None:
     assert_allclose(head(states).detach().numpy(), before, rtol=1e-4, atol=1e-4)
 
 
-def test_it_can_be_trained_on(tmp_path: Path) -> None:
-    save_whole(make_lexicon(tiny_dense(), MANY, None, "words"), tmp_path / "words")
-    fitted = replace(TINY, joint=16)
+@pytest.mark.parametrize("kind", ["dense", "siglip"])
+def test_it_can_be_trained_on(tmp_path: Path, kind: str) -> None:
+    dense = tiny_dense() if kind == "dense" else load_towers(write_siglip(tmp_path / "siglip"))
+    made = make_lexicon(dense, MANY, None, "words")
+    save_whole(made, tmp_path / "words")
+    fitted = replace(TINY, joint=16) if kind == "dense" else made.config
     config = Config(init=str(tmp_path / "words"), model=fitted)
     model, _ = make_model(config, Scenes(4, seed=0))
     method = tiny_method(config.objective, model)

@@ -43,7 +43,8 @@ def network(
         lexlip = LexLIP.from_pretrained(folder)
         return lambda text: lexlip.encode_text([text]).toarray()[0]
     session = TextSession(architecture, weights, joint, bool(config.get("mean_position")))
-    most = config["text"]["max_tokens"] if architecture["model_type"] == SIGLIP_TEXT else 0
+    fills_up = architecture["model_type"] == SIGLIP_TEXT  # see `lexlip.encoders.text.TextEncoder`
+    most, filling = (config["text"]["max_tokens"], architecture["pad_token_id"]) if fills_up else (0, 0)
 
     def pooled(ids: Ids) -> Ids:
         if joint and config["pooling"] != "mean":
@@ -56,7 +57,7 @@ def network(
         positions = pooled(ids)
         if not len(positions):
             return np.zeros(session.words, np.float32)
-        filled = np.pad(ids, (0, max(0, most - len(ids))), constant_values=architecture["pad_token_id"])
+        filled = np.pad(ids, (0, max(0, most - len(ids))), constant_values=filling)
         vector: Vector = np.log1p(np.maximum(session.logits(filled, positions), 0))
         return vector
 

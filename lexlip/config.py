@@ -219,10 +219,11 @@ class ModelConfig:
     head: Literal["auto", "fitted", "random"] = "auto"
     companions: int = 0  # words that a word may bring along in the query encoder without a network
     special_positions: bool = False  # also pool over [CLS] and [SEP], as the public code does
-    # what a dense vector is: the first token ([CLS]), the mean of all, or as in CLIP a photo's first and a
-    # text's last token (end); null: [CLS] for kind dense, and the mean for kinds that run photo tokens
-    # through the text encoder
-    pooling: Literal["cls", "mean", "end"] | None = None
+    # what a dense vector is: the first token ([CLS]), the mean of all, as in CLIP a photo's first and a
+    # text's last token (end), or as in SigLIP what the image encoder's own pooling makes of a photo, and the
+    # last of a text's max_tokens positions, which are filled up (last); null: [CLS] for kind dense, and the
+    # mean for kinds that run photo tokens through the text encoder
+    pooling: Literal["cls", "mean", "end", "last"] | None = None
     # lexicon heads that take one vector of so many entries instead of every token, as `lexlip lexicon` makes
     # them from a dense model; 0: every token
     joint: int = 0
@@ -248,6 +249,11 @@ class ModelConfig:
         if self.pooling == "end" and MODELS[self.kind].photo_tokens:
             raise ConfigError(
                 f"model.pooling=end is for two separate encoders, and model.kind={self.kind} has one"
+            )
+        if self.pooling == "last" and not self.joint:
+            raise ConfigError(
+                "model.pooling=last is of a model that `lexlip lexicon` made of a SigLIP, whose model.joint"
+                " is above 0; take cls, mean or end"
             )
         if self.joint and not MODELS[self.kind].words:
             raise ConfigError(

@@ -84,6 +84,11 @@ INDEXES = {
 WITH_WORDS = ("impact", "sharded", "anserini")
 """Kinds of indexes that know the words of photos."""
 
+CLIP_TEXT, SIGLIP_TEXT = "clip_text_model", "siglip_text_model"
+"""Text encoders, as transformers calls them: a CLIP's, whose tokens see those before them, and a SigLIP's.
+
+A SigLIP's tokens see all positions, also those that are filled up: it has no mask.
+"""
 
 LANGUAGE = "[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
 """What the code of a language looks like: de, zh-Hant."""

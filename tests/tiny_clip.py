@@ -8,10 +8,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_model
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     CLIPConfig,
     CLIPImageProcessor,
     CLIPModel,
+    PreTrainedTokenizerFast,
     SiglipConfig,
     SiglipImageProcessor,
     SiglipModel,
@@ -54,9 +56,26 @@ def features(output: Any) -> np.ndarray:
     return F.normalize(vectors.detach()).numpy()
 
 
-def write_siglip(folder: Path, seed: int = 0, resample: int = 2) -> Path:
-    """A random SigLIP with a tokenizer that gives no mask, as those of Google, and a processor."""
-    tokenizer = word_tokenizer(CAPTIONS)
+def gemma_tokenizer() -> PreTrainedTokenizerFast:
+    """As SigLIP 2's: pieces that begin with a space, case is kept, and an end after each text."""
+    core = Tokenizer(models.BPE(unk_token="<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="never")
+    special = ["<pad>", "<eos>", "<bos>", "<unk>"]
+    trainer = trainers.BpeTrainer(vocab_size=200, special_tokens=special, show_progress=False)
+    core.train_from_iterator([f" {caption}" for caption in CAPTIONS], trainer)
+    core.normalizer = normalizers.Replace(" ", "▁")
+    core.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    core.post_processor = processors.TemplateProcessing(single="$A <eos>", special_tokens=[("<eos>", 1)])
+    named = {"pad_token": "<pad>", "eos_token": "<eos>", "bos_token": "<bos>", "unk_token": "<unk>"}
+    return PreTrainedTokenizerFast(tokenizer_object=core, **named)
+
+
+def write_siglip(folder: Path, seed: int = 0, resample: int = 2, second: bool = False) -> Path:
+    """A random SigLIP with a tokenizer that gives no mask, as those of Google, and a processor.
+
+    With `second` the tokenizer is like SigLIP 2's.
+    """
+    tokenizer = gemma_tokenizer() if second else word_tokenizer(CAPTIONS)
     text = {**_SIZES, "vocab_size": len(tokenizer), "max_position_embeddings": TOKENS, "projection_size": 16}
     vision = {**_SIZES, "image_size": SIZE, "patch_size": 8}
     torch.manual_seed(seed)

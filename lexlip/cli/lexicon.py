@@ -33,11 +33,11 @@ PACKAGED = Path(__file__).parents[1] / "captions" / "coco.txt.gz"  # see LICENSE
 def lexicon(
     model: str, captions: str | None, output: str, photos: str | None, device: str, as_json: bool
 ) -> None:
-    """Give a dense model words: make a CLIP model search like text.
+    """Give a dense model words: make a CLIP or a SigLIP search like text.
 
-    MODEL is the folder or the hub name of a CLIP, or the folder of a model of kind dense. Nothing is trained:
-    which words a vector stands for is computed from captions. The new model makes indexes of words, and is
-    used without torch.
+    MODEL is the folder or the hub name of a CLIP or a SigLIP, also of open_clip, or the folder of a model of
+    kind dense. Nothing is trained: which words a vector stands for is computed from captions. The new model
+    makes indexes of words, and is used without torch.
 
     \b
         lexlip lexicon openai/clip-vit-base-patch32 --photos ~/Pictures --output clip-words

@@ -151,6 +151,14 @@ class ImageEncoder(nn.Module):
             return features.flatten(2).transpose(1, 2)
         return features
 
+    def own_pooled(self, states: Tensor) -> Tensor:
+        """Return the one state [B, C] that the timm model's own pooling makes of its tokens [B, P, C].
+
+        SigLIP's attends to them from a vector that was learned.
+        """
+        pooled: Tensor = self.body.pool(states)
+        return pooled
+
     # ---- a body whose first modules are frozen ----
 
     def first_trained(self) -> str | None:

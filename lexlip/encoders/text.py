@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 from transformers import (
@@ -19,12 +20,15 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
+    SiglipTextConfig,
+    SiglipTextModel,
 )
 from transformers.utils import logging as transformers_logging
 
 from lexlip.config import TextEncoderConfig
 from lexlip.encoders.hub_access import check_reachable, reason
 from lexlip.errors import ModelError
+from lexlip.registry import SIGLIP_TEXT
 from lexlip.words.plain_text import words_after
 
 transformers_logging.disable_progress_bar()
@@ -42,6 +46,8 @@ def architecture_of(body: PreTrainedModel) -> dict[str, Any]:
 class TextEncoder(nn.Module):
     """A transformers encoder without its pooler; with a saved model's `architecture` made without weights.
 
+    That of SigLIP always takes `max_tokens` tokens: a text is filled up with its architecture's padding.
+
     ModelError: the model cannot be found or made.
     """
 
@@ -58,7 +64,7 @@ class TextEncoder(nn.Module):
         self.max_tokens = config.max_tokens
         try:
             if architecture is not None:
-                self.body = _random_body(AutoConfig.for_model(**architecture))
+                self.body = _random_body(_described(**architecture))
             elif config.name is not None:
                 check_reachable(config.name)
                 known = AutoConfig.from_pretrained(config.name, trust_remote_code=False)
@@ -75,6 +81,9 @@ class TextEncoder(nn.Module):
         self.body.float()  # some checkpoints are in half precision
         if getattr(self.body, "pooler", None) is not None:
             self.body.pooler = None
+        self.fills_up = self.body.config.model_type == SIGLIP_TEXT
+        if self.fills_up:
+            inner_text_model(self.body).head = nn.Identity()
         self.width: int = self.body.config.hidden_size
         special = [i for i in tokenizer.all_special_ids if i != tokenizer.mask_token_id]
         self.register_buffer("special", torch.tensor(special, dtype=torch.int64), persistent=False)
@@ -99,7 +108,15 @@ class TextEncoder(nn.Module):
         return torch.isin(ids, self.special)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Return the token states [T, L, D] of token ids [T, L] (Eq. 4)."""
+        """Return the token states [T, L, D] of token ids [T, L] (Eq. 4).
+
+        Of an encoder that fills texts up [T, max_tokens, D]; what the mask leaves out is filled up too.
+        """
+        if self.fills_up:
+            filling = self.body.config.pad_token_id
+            ids = F.pad(ids.masked_fill(~mask, filling), (0, self.max_tokens - ids.shape[1]), value=filling)
+            filled: Tensor = self.body(input_ids=ids).last_hidden_state
+            return filled
         states: Tensor = self.body(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         return states
 
@@ -196,7 +213,20 @@ _MLM_HEADS = [
 ]
 
 
+def inner_text_model(body: Any) -> Any:
+    """Return the text encoder of a CLIP or a SigLIP; some versions of transformers have it a level lower."""
+    return getattr(body, "text_model", body)
+
+
+def _described(model_type: str, **architecture: Any) -> PretrainedConfig:
+    if model_type == SIGLIP_TEXT:  # which not all versions of transformers know by its name
+        return SiglipTextConfig(**architecture)
+    return AutoConfig.for_model(model_type, **architecture)
+
+
 def _random_body(architecture: PretrainedConfig) -> Any:
+    if isinstance(architecture, SiglipTextConfig):
+        return SiglipTextModel._from_config(architecture, attn_implementation="sdpa")
     return AutoModel.from_config(architecture, trust_remote_code=False, **_attention(architecture))
 
 

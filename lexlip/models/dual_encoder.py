@@ -130,6 +130,8 @@ class DualEncoder(nn.Module):
 
     def pooled_image(self, states: Tensor) -> Tensor:
         """Return the one state [B, D_image] that stands for a photo, of states [B, P, D_image]."""
+        if self.config.pooling == "last":
+            return self.image_encoder.own_pooled(states)
         first = self.image_encoder.prefix_tokens > 0 and self.config.pooling != "mean"
         return states[:, 0] if first else self.mean_of_photo(states, states)
 
@@ -147,6 +149,8 @@ class DualEncoder(nn.Module):
 
     def pooled_text(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the one state [T, D] that stands for a text, of states [T, L, D] with mask bool [T, L]."""
+        if self.config.pooling == "last":
+            return states[:, -1]
         if self.config.pooling == "mean":
             return mean_of_tokens(states, mask)
         if self.config.pooling == "end":

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lexlip.errors import ModelError
 from lexlip.models.dual_encoder import DualEncoder
-from lexlip.models.onnx_format import declared, model, node, open_session, stored, value
+from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
 
 TOLERANCE = 1e-3  # of a logit, relative to the largest
 
@@ -100,11 +100,17 @@ def _clip(graph: _Graph, out: str, x: Any, low: float, high: float) -> None:
 
 def _linear(graph: _Graph, out: str, x: Any, weight: Any, bias: Any = None) -> None:
     graph.add("Transpose", f"{out}.t", weight, perm=[1, 0])
+    if bias is None:
+        graph.add("MatMul", out, x, f"{out}.t")
+        return
     graph.add("MatMul", f"{out}.product", x, f"{out}.t")
     graph.add("Add", out, f"{out}.product", bias)
 
 
-def _gelu(graph: _Graph, out: str, x: Any, *rest: Any, **more: Any) -> None:
+def _gelu(graph: _Graph, out: str, x: Any, approximate: str = "none") -> None:
+    if approximate == "tanh":
+        graph.add("FastGelu", out, x, domain=CONTRIB)
+        return
     graph.add("Div", f"{out}.scaled", x, 2**0.5)
     graph.add("Erf", f"{out}.erf", f"{out}.scaled")
     graph.add("Add", f"{out}.sum", f"{out}.erf", 1.0)
@@ -195,6 +201,7 @@ OPERATORS: dict[str, Callable[..., None]] = {
     "pad": _pad,
     "hardtanh": _clip,
     "hardtanh_": _clip,
+    "relu_": lambda graph, out, x: graph.add("Relu", out, x),
     "relu6": lambda graph, out, x: _clip(graph, out, x, 0, 6),
     "relu6_": lambda graph, out, x: _clip(graph, out, x, 0, 6),
     "linear": _linear,
@@ -222,6 +229,7 @@ OPERATORS: dict[str, Callable[..., None]] = {
     "mul": lambda graph, out, x, y: graph.add("Mul", out, x, y),
     "t": lambda graph, out, x: graph.add("Transpose", out, x, perm=[1, 0]),
     "add": lambda graph, out, x, y: graph.add("Add", out, x, y),
+    "add_": lambda graph, out, x, y: graph.add("Add", out, x, y),
     "sub": lambda graph, out, x, y: graph.add("Sub", out, x, y),
     "div": lambda graph, out, x, y: graph.add("Div", out, x, y),
     "matmul": lambda graph, out, x, y: graph.add("MatMul", out, x, y),

@@ -1,58 +1,85 @@
 """Models of open_clip: CLIPs of LAION and others, MobileCLIP, SigLIP; loaded and given tokens by itself.
 
-`as_clip` turns those with the architecture of OpenAI's CLIP into transformers' format.
+`of_open_clip` gives their encoders to a model of words.
 """
 
 from __future__ import annotations
 
+import re
+import string
 import textwrap
 from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
 import open_clip
 import torch
+from open_clip.tokenizer import SimpleTokenizer, get_clean_fn
 from open_clip.transformer import QuickGELU
 from timm.utils import reparameterize_model
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
-from transformers import CLIPConfig, CLIPModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from anserini_bridge.given_files import read_json
 from lexlip.config import ImageEncoderConfig
 from lexlip.encoders.hub_access import folder_here, reason
 from lexlip.errors import ModelError
-from lexlip.models.clip import Clip
 from lexlip.models.dual_encoder import TEXTS_OF_ONE_LENGTH
 from lexlip.models.foreign import CONFIG, IN_FOLDER, OPEN_CLIP
 from lexlip.models.hub import fetch_open_clip
 from lexlip.models.model_folder import is_hub_name, model_folder, without_scheme
 from lexlip.models.pretrained import Pretrained
+from lexlip.models.towers import (
+    OF_CLIP,
+    Towers,
+    Weights,
+    apart,
+    joint_config,
+    normalising,
+    renamed,
+    unlike,
+    vit_options,
+)
+from lexlip.registry import CLIP_TEXT, SIGLIP_TEXT
 
-if TYPE_CHECKING:
-    from open_clip.tokenizer import SimpleTokenizer
-
-_TRIED = ("two dogs in the snow", "A man's café, 3 bikes!", "")
-"""Texts that a converted model must give the vectors of its original for."""
-
-_TOLERANCE = 1e-4  # of a number of a vector of length 1
 _PIECES = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-_NAMES = {  # of open_clip and of transformers; the matrix of an attention becomes three
+_TEXT_NAMES = {  # of open_clip and of transformers; the matrix of an attention becomes three
     "transformer.resblocks.": "encoder.layers.",
     "ln_1": "layer_norm1",
     "ln_2": "layer_norm2",
     "attn.": "self_attn.",
     "c_fc": "fc1",
     "c_proj": "fc2",
-    "ln_pre": "pre_layrnorm",
-    "ln_post": "post_layernorm",
     "ln_final": "final_layer_norm",
-    "conv1": "embeddings.patch_embedding",
-    "class_embedding": "embeddings.class_embedding",
     "token_embedding": "embeddings.token_embedding",
     "positional_embedding": "embeddings.position_embedding.weight",
+}
+_PHOTO_NAMES = {  # of open_clip and of timm
+    "transformer.resblocks.": "blocks.",
+    "ln_1": "norm1",
+    "ln_2": "norm2",
+    "attn.in_proj_": "attn.qkv.",
+    "attn.out_proj.": "attn.proj.",
+    "c_fc": "fc1",
+    "c_proj": "fc2",
+    "ln_pre": "norm_pre",
+    "ln_post": "norm",
+    "conv1": "patch_embed.proj",
+    "class_embedding": "cls_token",
+    "positional_embedding": "pos_embed",
+}
+_ONE_LINE = (normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip())
+_CLEANED = {  # what open_clip does to a text before its tokenizer
+    "whitespace": _ONE_LINE,
+    "lower": (*_ONE_LINE, normalizers.Lowercase()),
+    "canonicalize": (
+        normalizers.Replace("_", " "),
+        normalizers.Replace(Regex(f"[{re.escape(string.punctuation)}]"), ""),
+        normalizers.Lowercase(),
+        *_ONE_LINE,
+    ),
 }
 
 
@@ -154,86 +181,120 @@ def image_config(settings: dict[str, Any], name: str) -> ImageEncoderConfig:
     )
 
 
-# ---- in the format of transformers ----
+# ---- with encoders of timm and of transformers ----
 
 
-def as_clip(model: OpenClip) -> Clip:
-    """Return the same model, on the CPU, as one of transformers, with a tokenizer of the library tokenizers.
+def of_open_clip(model: OpenClip) -> Towers:
+    """Return the encoders of a CLIP, a SigLIP or a MobileCLIP as a LexLIP has them.
 
-    It is tried on a photo of noise and on some texts. ModelError: its architecture is not that of OpenAI's
-    CLIP, or its tokenizer is not; these can be MobileCLIP, SigLIP and others.
+    ModelError: its architecture is another one, or its tokenizer is.
     """
-    what = f"'{model.name}' has not the architecture of OpenAI's CLIP, but one of its own"
     try:
         theirs = model.model
-        clip = CLIPModel(_sizes(theirs, model.tokenizer)).eval()
-        weights = _converted(theirs.state_dict())
-        missing, unknown = clip.load_state_dict(weights, strict=False)
-        if unknown or [name for name in missing if not name.endswith("position_ids")]:
-            raise ModelError(f"{what}: {min([*unknown, *missing])}")
-        tokenizer = clip_tokenizer(model.tokenizer)
+        text = getattr(theirs, "text", theirs)  # of some models texts have no module of their own
+        pool = text.pool_type if text is not theirs else text.text_pool_type
+        weights = text.state_dict()
+        texts, of_texts = apart(weights, "text_projection.")
+        if "text_projection" in weights:
+            of_texts = {"weight": weights["text_projection"].T}
+        of_visual = _of_timm if hasattr(theirs.visual, "trunk") else _of_vit
+        timm, options, photos, of_photos = of_visual(theirs.visual)
+        tokenizer, filling = _tokenizer(model.tokenizer)
+        return Towers(
+            original=model,
+            config=joint_config(model, timm, options, "last" if pool == "last" else "end"),
+            tokenizer=tokenizer,
+            architecture=_architecture(text, tokenizer, filling),
+            photos={f"body.{name}": weight for name, weight in photos.items()},
+            texts=_renamed_texts(texts),
+            of_photos=of_photos,
+            of_texts=of_texts,
+        )
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise ModelError(f"{what}: {textwrap.shorten(reason(error), 200)}") from error
-    config = model.config
-    found = Clip(clip, tokenizer, config.image, config.text.max_tokens, model.dimensions, model.name)
-    size = config.image.size
-    noise = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (1, 3, size, size), np.uint8))
-    for ours, original in (
-        (found.encode_image(noise), model.encode_image(noise)),
-        (found.encode_text(_TRIED), model.encode_text(_TRIED)),
-    ):
-        if not abs(ours - original).max() <= _TOLERANCE:
-            raise ModelError(f"{what}: as such it gives other vectors")
-    return found
+        raise unlike(model.name, error) from error
 
 
-def _sizes(model: Any, tokenizer: SimpleTokenizer) -> CLIPConfig:
-    """Return transformers' description of a model of open_clip."""
-    body = model.visual
-    of_texts, of_photos = (
-        {
-            "hidden_size": transformer.width,
-            "intermediate_size": transformer.resblocks[0].mlp.c_fc.out_features,
-            "num_hidden_layers": len(transformer.resblocks),
-            "num_attention_heads": transformer.resblocks[0].attn.num_heads,
-            "hidden_act": "quick_gelu"
-            if isinstance(transformer.resblocks[0].mlp.gelu, QuickGELU)
-            else "gelu",
-        }
-        for transformer in (model.transformer, body.transformer)
+_Photos = tuple[str, dict[str, Any], Weights, Weights]
+"""What timm calls an image encoder, its options and its weights, and its projection."""
+
+
+def _of_timm(visual: Any) -> _Photos:
+    known = visual.trunk.pretrained_cfg
+    photos, classifier = apart(visual.trunk.state_dict(), f"{known['classifier']}.")
+    projection = apart(visual.head.state_dict(), "proj.")[1]
+    options = {"global_pool": "map"} if getattr(visual.trunk, "attn_pool", None) is not None else {}
+    return known["architecture"], options, photos, projection or classifier
+
+
+def _of_vit(visual: Any) -> _Photos:
+    transformer, weights = visual.transformer, visual.state_dict()
+    block = transformer.resblocks[0]
+    options = vit_options(
+        visual.conv1.kernel_size[0],
+        transformer.width,
+        block.mlp.c_fc.out_features,
+        len(transformer.resblocks),
+        block.attn.num_heads,
+        _activation(block),
     )
-    text = {
-        **of_texts,
-        "vocab_size": model.token_embedding.num_embeddings,
-        "max_position_embeddings": len(model.positional_embedding),
-        "bos_token_id": tokenizer.sot_token_id,
-        "eos_token_id": tokenizer.eot_token_id,
-        "pad_token_id": tokenizer.eot_token_id,
-    }
-    vision = {**of_photos, "image_size": body.image_size[0], "patch_size": body.conv1.kernel_size[0]}
-    return CLIPConfig(text_config=text, vision_config=vision, projection_dim=model.text_projection.shape[1])
+    projection = weights.pop("proj").T
+    found = {renamed(name, _PHOTO_NAMES): weight for name, weight in weights.items()}
+    found["cls_token"] = found["cls_token"].view(1, 1, -1)
+    found["pos_embed"] = found["pos_embed"][None]
+    return OF_CLIP, options, found, {"weight": projection}
 
 
-def _converted(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights under transformers' names."""
-    found = {
-        "text_projection.weight": weights["text_projection"].T.contiguous(),
-        "visual_projection.weight": weights["visual.proj"].T.contiguous(),
-        "logit_scale": weights["logit_scale"],
+def _architecture(text: Any, tokenizer: PreTrainedTokenizerBase, filling: int) -> dict[str, Any]:
+    """Return transformers' description of a text encoder."""
+    block = text.transformer.resblocks[0]
+    return {
+        "model_type": SIGLIP_TEXT if text.attn_mask is None else CLIP_TEXT,
+        "hidden_size": text.transformer.width,
+        "intermediate_size": block.mlp.c_fc.out_features,
+        "num_hidden_layers": len(text.transformer.resblocks),
+        "num_attention_heads": block.attn.num_heads,
+        "hidden_act": _activation(block),
+        "layer_norm_eps": text.ln_final.eps,
+        "vocab_size": text.token_embedding.num_embeddings,
+        "max_position_embeddings": len(text.positional_embedding),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": filling,
     }
+
+
+def _activation(block: Any) -> str:
+    """Return transformers' name of what a block applies."""
+    if isinstance(block.mlp.gelu, QuickGELU):
+        return "quick_gelu"
+    return "gelu_pytorch_tanh" if block.mlp.gelu.approximate == "tanh" else "gelu"
+
+
+def _renamed_texts(weights: Weights) -> dict[str, Tensor]:
+    """Return a text encoder's weights under transformers' names."""
+    found: dict[str, Tensor] = {}
     for name, weight in weights.items():
-        if name in ("text_projection", "visual.proj", "logit_scale", "logit_bias", "attn_mask"):
+        if name.startswith(("visual.", "text_projection", "logit_", "attn_mask")):
             continue
-        side = "vision_model." if name.startswith("visual.") else "text_model."
-        name = name.removeprefix("visual.")
-        for theirs, ours in _NAMES.items():
-            name = name.replace(theirs, ours)
+        name = renamed(name, _TEXT_NAMES)
         if ".in_proj_" in name:
             for part, rows in zip("qkv", weight.chunk(3), strict=True):
-                found[side + name.replace(".in_proj_", f".{part}_proj.")] = rows
+                found[name.replace(".in_proj_", f".{part}_proj.")] = rows
         else:
-            found[side + name] = weight
+            found[name] = weight
     return found
+
+
+def _tokenizer(theirs: Any) -> tuple[PreTrainedTokenizerBase, int]:
+    """Return a tokenizer of the library tokenizers, and the token that texts are filled up with.
+
+    It does not mend characters that were decoded wrongly, as theirs does.
+    """
+    if isinstance(theirs, SimpleTokenizer):
+        return clip_tokenizer(theirs), 0
+    own: PreTrainedTokenizerBase = theirs.tokenizer
+    cleaned = {get_clean_fn(kind): steps for kind, steps in _CLEANED.items()}
+    return normalising(own, *cleaned[theirs.clean_fn]), int(own.pad_token_id)
 
 
 def clip_tokenizer(theirs: SimpleTokenizer) -> PreTrainedTokenizerBase:

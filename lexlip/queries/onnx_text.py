@@ -1,4 +1,6 @@
-"""A saved text encoder, a BERT or a CLIP's, and its lexicon head in ONNX Runtime, one sentence at a time.
+"""A saved text encoder, such as a BERT or a CLIP's, and its lexicon head in ONNX Runtime.
+
+It encodes one sentence at a time.
 
 The graph is built in memory from the weights in model.safetensors when a model is opened, so nothing is
 stored twice and nothing has to be exported. Shapes: L tokens, P pooled positions, V words, D width.
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
+from lexlip.registry import CLIP_TEXT, SIGLIP_TEXT
 
 Ids = NDArray[np.int64]
 Embed = Callable[[Ids], NDArray[np.float32]]  # token ids [L] to the first layer's input, [L, D]
@@ -40,10 +43,13 @@ def network(
         lexlip = LexLIP.from_pretrained(folder)
         return lambda text: lexlip.encode_text([text]).toarray()[0]
     session = TextSession(architecture, weights, joint, bool(config.get("mean_position")))
+    fills_up = architecture["model_type"] == SIGLIP_TEXT  # see `lexlip.encoders.text.TextEncoder`
+    most, filling = (config["text"]["max_tokens"], architecture["pad_token_id"]) if fills_up else (0, 0)
 
     def pooled(ids: Ids) -> Ids:
         if joint and config["pooling"] != "mean":
-            return np.array([len(ids) - 1 if config["pooling"] == "end" else 0])
+            ends = {"end": len(ids) - 1, "last": most - 1}
+            return np.array([ends.get(config["pooling"], 0)])
         return np.flatnonzero(joint | config["special_positions"] | ~np.isin(ids, tokenizer.special))
 
     def encode(text: str) -> Vector:
@@ -51,7 +57,8 @@ def network(
         positions = pooled(ids)
         if not len(positions):
             return np.zeros(session.words, np.float32)
-        vector: Vector = np.log1p(np.maximum(session.logits(ids, positions), 0))
+        filled = np.pad(ids, (0, max(0, most - len(ids))), constant_values=filling)
+        vector: Vector = np.log1p(np.maximum(session.logits(filled, positions), 0))
         return vector
 
     return encode
@@ -60,7 +67,7 @@ def network(
 def is_supported(architecture: dict[str, Any], joint: bool) -> bool:
     """Return whether `TextSession` can run a text encoder, given by its transformers config."""
     kind, activation = architecture["model_type"], architecture.get("hidden_act")
-    if kind == "clip_text_model":
+    if kind in (CLIP_TEXT, SIGLIP_TEXT):
         return joint and activation in _ACTIVATIONS
     absolute = architecture.get("position_embedding_type", "absolute") == "absolute"
     return kind == "bert" and activation == "gelu" and absolute
@@ -89,7 +96,7 @@ class TextSession:
         mean_position: bool = False,
     ) -> None:
         graph = _Graph(weights, rounds=not joint)
-        encoder = _clip if architecture["model_type"] == "clip_text_model" else _bert
+        encoder = _bert if architecture["model_type"] == "bert" else _clip
         self.embed, states = encoder(graph, architecture)
         states = graph.add("Gather", states, "pooled", axis=1)
         if mean_position:
@@ -127,30 +134,34 @@ def _bert(graph: _Graph, architecture: dict[str, Any]) -> tuple[Embed, str]:
     return lambda ids: words(ids) + positions[: len(ids)], states
 
 
-_ACTIVATIONS = {"quick_gelu": "QuickGelu", "gelu": "Gelu"}  # names of transformers, and of ONNX Runtime
+# names of transformers, and of ONNX Runtime
+_ACTIVATIONS = {"quick_gelu": "QuickGelu", "gelu": "Gelu", "gelu_pytorch_tanh": "FastGelu"}
 
 
 def _clip(graph: _Graph, architecture: dict[str, Any]) -> tuple[Embed, str]:
-    """Add the text encoder of a CLIP, whose tokens see those before them; returns what `_bert` does."""
+    """Add the text encoder of a CLIP or a SigLIP; returns what `_bert` does.
+
+    A CLIP's tokens see those before them, and a SigLIP's all.
+    """
     inside = f"{_BODY}.text_model"  # as some versions of transformers have it
     body = inside if graph.saved.has(f"{inside}.final_layer_norm.bias") else _BODY
-    words, positions = (
-        graph.saved.floats(f"{body}.embeddings.{part}_embedding.weight") for part in ("token", "position")
-    )
+    words = graph.rows(f"{body}.embeddings.token_embedding.weight")
+    positions = graph.saved.floats(f"{body}.embeddings.position_embedding.weight")
     heads, epsilon = architecture["num_attention_heads"], architecture["layer_norm_eps"]
     activation = _ACTIVATIONS[architecture["hidden_act"]]
+    causal = int(architecture["model_type"] == CLIP_TEXT)
     states = "embedded"
     for number in range(architecture["num_hidden_layers"]):
         layer = f"{body}.encoder.layers.{number}"
         normed = graph.norm(states, f"{layer}.layer_norm1", epsilon)
         three = [graph.layer(normed, f"{layer}.self_attn.{part}_proj") for part in "qkv"]
-        attended = graph.contrib("MultiHeadAttention", *three, num_heads=heads, unidirectional=1)
+        attended = graph.contrib("MultiHeadAttention", *three, num_heads=heads, unidirectional=causal)
         states = graph.add("Add", states, graph.layer(attended, f"{layer}.self_attn.out_proj"))
         normed = graph.norm(states, f"{layer}.layer_norm2", epsilon)
         inner = graph.contrib(activation, graph.layer(normed, f"{layer}.mlp.fc1"))
         states = graph.add("Add", states, graph.layer(inner, f"{layer}.mlp.fc2"))
     states = graph.norm(states, f"{body}.final_layer_norm", epsilon)
-    return lambda ids: words[ids] + positions[: len(ids)], states
+    return lambda ids: words(ids) + positions[: len(ids)], states
 
 
 def _lexicon_head(graph: _Graph, states: str) -> str:

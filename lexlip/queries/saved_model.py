@@ -17,7 +17,7 @@ from lexlip.errors import ModelError
 from lexlip.models.compression import BLOCKS, INT4, INT8, SCALE, expand, from_int4, int8_rows
 from lexlip.sparse.typed_words import Typed
 from lexlip.words.plain_text import words_after, words_in
-from lexlip.words.vocabulary import Vocabulary, is_content_word
+from lexlip.words.vocabulary import Vocabulary, is_content_word, spaced
 
 Vector = NDArray[np.float32]  # [V]
 Encode = Callable[[str], Vector]  # a sentence to its vector
@@ -67,7 +67,7 @@ class QueryTokenizer:
 
     def words(self, text: str) -> NDArray[np.int64]:
         """Return the text's own tokens, without special ones."""
-        return np.array(self.core.encode(text, add_special_tokens=False).ids, np.int64)
+        return np.array(self.core.encode(spaced(text), add_special_tokens=False).ids, np.int64)
 
 
 class TypedWords:
@@ -83,7 +83,7 @@ class TypedWords:
 
     def _columns(self, word: str) -> tuple[int, ...]:
         """Return a word's column, or those of its pieces if the vocabulary reads pieces; -1: it has none."""
-        ids = self.tokenizer.encode(f" {word}", add_special_tokens=False).ids  # BPE knows words by the space
+        ids = self.tokenizer.encode(spaced(word), add_special_tokens=False).ids
         return (-1,) if self.unknown in ids else tuple(self.vocabulary.read(ids))
 
     def of(self, text: str) -> Typed:

@@ -56,7 +56,7 @@ class TextQueries:
 
     With the encoder "words", which only looks up one learned weight for each word, the vectors are the same.
     With "network" they differ by rounding, since a lexicon head's BERT multiplies integers here (see
-    `lexlip.queries.onnx_text`); a text encoder of another type than BERT or CLIP's runs in torch.
+    `lexlip.queries.onnx_text`); a text encoder of another type than BERT, CLIP's or SigLIP's runs in torch.
 
     Raises:
         ModelError: there is no such model, it has no words, or its files are damaged.

@@ -10,7 +10,6 @@ Shapes: N captions, V words, D entries of a dense vector.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from torch import Tensor, nn
 
-from lexlip.config import ModelConfig, TextEncoderConfig, VocabularyConfig
+from lexlip.config import VocabularyConfig
 from lexlip.data import Source, spread
 from lexlip.encoders.lexicon import sparse_vector
 from lexlip.errors import DataError, ModelError
-from lexlip.machine.device import pick_device
 from lexlip.models.clip import Clip
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import to_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import kind_of
+from lexlip.models.pretrained import Pretrained
+from lexlip.models.siglip import SigLIP
+from lexlip.models.towers import Towers, of_dense, of_transformers
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.registry import MODELS
 from lexlip.sparse.balance import NEAREST
@@ -45,39 +45,40 @@ MIN_COUNT = 4  # how often a word must occur, as in the configs of training
 RIDGE = 1.0  # relative to the mean variance of a vector's entries
 TEXT_WORDS, PHOTO_WORDS = 64, 128  # that vectors have on average
 SAMPLE = 2_000  # captions whose words are counted for that
-TIMM = "vit_base_patch32_clip_224"  # of any other size by its options
-_NAMES = {  # of transformers and of timm; the three matrices of an attention become one
-    "embeddings.patch_embedding.": "patch_embed.proj.",
-    "pre_layrnorm.": "norm_pre.",
-    "post_layernorm.": "norm.",
-    "encoder.layers.": "blocks.",
-    "self_attn.out_proj.": "attn.proj.",
-    "layer_norm": "norm",
-}
 
 Floats = NDArray[np.float32]
 
 
-def load_towers(name: str | Path, device: str = "cpu") -> Clip | Dense:
-    """Load a CLIP or dense model onto a device; ModelError: it is none. ConfigError: no such device."""
+def load_towers(name: str | Path, device: str = "cpu") -> Dense | Pretrained:
+    """Load a dense model onto a device; ModelError: it is none. ConfigError: there is no such device."""
     kind = kind_of(name)
-    if kind not in ("clip", "dense", "open_clip"):
+    if kind not in MODELS or (MODELS[kind].trained_here and kind != "dense"):
         words = kind in MODELS and MODELS[kind].words
         why = f"is of kind {kind}" + (", which has words already" if words else "")
-        raise ModelError(f"'{name}' {why}: give a CLIP model or one of kind dense")
-    if kind == "open_clip":
-        from lexlip.models.open_clip import OpenClip, as_clip
-
-        place, original = pick_device(device), load_model(name)
-        assert isinstance(original, OpenClip)
-        return as_clip(original).to(place)
+        raise ModelError(f"'{name}' {why}: give a CLIP, a SigLIP or a model of kind dense")
     model = load_model(name, device)
-    assert isinstance(model, Clip | Dense)
+    assert isinstance(model, Dense | Pretrained)
     return model
 
 
+def towers_of(dense: Dense | Pretrained) -> Towers:
+    """Return what a LexLIP takes of a dense model; ModelError: it cannot have its encoders."""
+    if isinstance(dense, Dense):
+        return of_dense(dense)
+    if isinstance(dense, Clip | SigLIP):
+        return of_transformers(dense)
+    from lexlip.models.open_clip import OpenClip, of_open_clip
+
+    assert isinstance(dense, OpenClip)
+    return of_open_clip(dense)
+
+
 def make_lexicon(
-    dense: Clip | Dense, captions: Sequence[str], photos: Source | None, name: str, progress: bool = False
+    dense: Dense | Pretrained,
+    captions: Sequence[str],
+    photos: Source | None,
+    name: str,
+    progress: bool = False,
 ) -> LexLIP:
     """Return a LexLIP, called `name`, with the encoders of a dense model and fitted words.
 
@@ -94,13 +95,14 @@ def make_lexicon(
             " better some ten thousand"
         )
     captions = [captions[row] for row in spread(len(captions), MOST_CAPTIONS)]
-    vocabulary = Vocabulary.build(VocabularyConfig("words", MIN_COUNT), dense.tokenizer, captions)
-    model = lexlip_of(dense, vocabulary, name)
+    towers = towers_of(dense)
+    vocabulary = Vocabulary.build(VocabularyConfig("words", MIN_COUNT), towers.tokenizer, captions)
+    model = towers.lexlip(vocabulary, name)
     seen = None if photos is None else _photo_vectors(dense, photos, progress)
     vectors = unit(encode_captions(dense, captions, progress="captions" if progress else None).toarray())
     mean = vectors.mean(axis=0)
     decoder, text_bias, photo_bias = fit_words(
-        vectors - mean, caption_matrix(vocabulary, dense.tokenizer, captions)
+        vectors - mean, caption_matrix(vocabulary, towers.tokenizer, captions)
     )
     means = mean, mean if seen is None else seen.mean(axis=0)
     with torch.no_grad():
@@ -148,7 +150,7 @@ def unit(vectors: Floats) -> Floats:
     return (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
 
 
-def _photo_vectors(dense: Clip | Dense, photos: Source, progress: bool) -> Floats:
+def _photo_vectors(dense: Dense | Pretrained, photos: Source, progress: bool) -> Floats:
     bar = "photos" if progress else None
     some = PhotoVectors(dense, photos, progress=bar, indices=spread(len(photos), MOST_PHOTOS))
     vectors = [unit(rows.toarray()) for _, rows in some]
@@ -161,86 +163,3 @@ def _photo_vectors(dense: Clip | Dense, photos: Source, progress: bool) -> Float
             f" give at least {NEAREST}, better a hundred"
         )
     return seen
-
-
-# ---- a LexLIP with the encoders of a dense model ----
-
-
-def lexlip_of(dense: Clip | Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
-    """Return a LexLIP on the CPU with a dense model's encoders and random words; ModelError: timm cannot."""
-    model = (
-        _of_clip(dense, vocabulary, name) if isinstance(dense, Clip) else _of_dense(dense, vocabulary, name)
-    )
-    return model.eval()
-
-
-def _of_dense(dense: Dense, vocabulary: Vocabulary, name: str) -> LexLIP:
-    config = replace(
-        dense.config, kind="lexlip", metric=None, head="auto", companions=0, joint=dense.dimensions
-    )
-    model = LexLIP(config, dense.tokenizer, vocabulary, dense.text_encoder.architecture, name)
-    model.image_encoder.load_state_dict(dense.image_encoder.state_dict())
-    model.text_encoder.load_state_dict(dense.text_encoder.state_dict())
-    _load_projections(model, dense.text_projection, dense.image_projection)
-    return model
-
-
-def _of_clip(clip: Clip, vocabulary: Vocabulary, name: str) -> LexLIP:
-    sizes: Any = clip.model.config
-    vision = sizes.vision_config
-    options = {
-        "patch_size": vision.patch_size,
-        "embed_dim": vision.hidden_size,
-        "depth": vision.num_hidden_layers,
-        "num_heads": vision.num_attention_heads,
-        "mlp_ratio": vision.intermediate_size / vision.hidden_size,
-        "act_layer": vision.hidden_act,
-    }
-    if vision.image_size != clip.config.image.size:
-        raise ModelError(
-            f"the CLIP model '{clip.name}' takes photos of {vision.image_size} pixels, and its processor"
-            f" makes them {clip.config.image.size}"
-        )
-    image = replace(clip.config.image, name=TIMM, options=options)
-    text = TextEncoderConfig(max_tokens=clip.config.text.max_tokens)
-    config = ModelConfig("lexlip", image, text, pooling="end", joint=clip.dimensions)
-    architecture = {**sizes.text_config.to_dict(), "model_type": "clip_text_model"}
-    model = LexLIP(config, clip.tokenizer, vocabulary, architecture, name)
-    model.image_encoder.body.load_state_dict(_timm_weights(clip.model.vision_model.state_dict()))
-    _load_text(model.text_encoder.body, clip.model.text_model.state_dict())
-    _load_projections(model, clip.model.text_projection, clip.model.visual_projection)
-    return model
-
-
-def _load_projections(model: LexLIP, of_texts: nn.Module, of_photos: nn.Module) -> None:
-    """Copy the projections into the shared space; those of CLIP have no bias."""
-    for head, projection in ((model.text_head, of_texts), (model.image_head, of_photos)):
-        zero = {"bias": torch.zeros(model.config.joint)}
-        head.project.load_state_dict({**zero, **projection.state_dict()})
-
-
-def _load_text(body: Any, weights: dict[str, Tensor]) -> None:
-    """Load a text encoder; some versions of transformers have its modules one level lower."""
-    getattr(body, "text_model", body).load_state_dict(weights)
-
-
-def _timm_weights(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights of a vision model of transformers under the names of timm."""
-    found: dict[str, Tensor] = {}
-    for name, weight in weights.items():
-        if name == "embeddings.class_embedding":
-            found["cls_token"] = weight.view(1, 1, -1)
-        elif name == "embeddings.position_embedding.weight":
-            found["pos_embed"] = weight[None]
-        elif ".q_proj." in name:
-            parts = [weights[name.replace(".q_proj.", f".{part}_proj.")] for part in "qkv"]
-            found[_renamed(name).replace("self_attn.q_proj.", "attn.qkv.")] = torch.cat(parts)
-        elif not any(part in name for part in (".k_proj.", ".v_proj.", "position_ids")):
-            found[_renamed(name)] = weight
-    return found
-
-
-def _renamed(name: str) -> str:
-    for theirs, ours in _NAMES.items():
-        name = name.replace(theirs, ours)
-    return name

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -263,6 +263,13 @@ def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
     )
 
 
+def _beginning(entries: Mapping[str, int]) -> frozenset[int]:
+    """Return the entries that begin a word, of a tokenizer that marks these."""
+    mark = word_mark(entries)
+    marked = (id for entry, id in entries.items() if entry.startswith(mark))
+    return frozenset(marked if mark in WORD_BEGINS else ())
+
+
 def _unfinished(ids: Mapping[str, int]) -> frozenset[int]:
     """Return the entries after which a word goes on, of a tokenizer that marks where words end."""
     begins = ((word.removesuffix(CONTINUES), id) for word, id in ids.items() if word.endswith(CONTINUES))
@@ -278,10 +285,9 @@ def _joined(pieces: Iterable[str]) -> str:
 def _pieces_of(words: Sequence[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> list[tuple[int, ...]]:
     """Return the tokenizer's ids of each word."""
     core: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    spaced = [f" {word}" for word in words]  # byte-level BPE knows a word by its space
     return [
         tuple(id for id, counts in zip(encoded.ids, encoded.attention_mask, strict=True) if counts)
-        for encoded in (core.encode(word, add_special_tokens=False) for word in spaced)
+        for encoded in (core.encode(spaced(word), add_special_tokens=False) for word in words)
     ]
 
 
@@ -315,16 +321,19 @@ def _count_whole_words(
     """Count how often the captions hold each whole word, by its pieces.
 
     SentencePiece counts punctuation to the word before it: "Hund." is one word, of "▁Hund" and "."; "Hund"
-    is nevertheless a whole word, and "l'eau" is none.
+    is nevertheless a whole word, and "l'eau" is none. To Gemma's tokenizer a whole text is one word: there
+    the pieces tell where words begin.
     """
     signs = {id for word, id in ids.items() if is_sign(word)}
+    begins = _beginning(tokenizer.get_vocab())
     counts: Counter[tuple[int, ...]] = Counter()
     for start in range(0, len(captions), _AT_ONCE):
-        some = list(captions[start : start + _AT_ONCE])
+        some = [spaced(caption) for caption in captions[start : start + _AT_ONCE]]
         for encoding in tokenizer(some, add_special_tokens=False, verbose=False).encodings or ():
-            pairs = zip(encoding.word_ids, encoding.ids, strict=True)
-            for _, word in groupby(pairs, key=itemgetter(0)):
-                parts = groupby((id for _, id in word), key=signs.__contains__)
+            begun = accumulate(id in begins for id in encoding.ids)
+            words = zip(encoding.word_ids, begun, encoding.ids, strict=True)
+            for _, word in groupby(words, key=itemgetter(0, 1)):
+                parts = groupby((id for *_, id in word), key=signs.__contains__)
                 pieces = [tuple(part) for sign, part in parts if not sign]
                 if len(pieces) == 1:
                     counts.update(pieces)
@@ -342,5 +351,11 @@ def tokenize_captions(tokenizer: PreTrainedTokenizerBase, captions: Sequence[str
     """Return the token ids of each caption, uncut and without special tokens."""
     if not captions:
         return []
-    ids: list[list[int]] = tokenizer(list(captions), add_special_tokens=False, verbose=False)["input_ids"]
+    texts = list(map(spaced, captions))
+    ids: list[list[int]] = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
     return ids
+
+
+def spaced(text: str) -> str:
+    """Return a text whose words are to be told: some tokenizers know a word by its space."""
+    return f" {text}"

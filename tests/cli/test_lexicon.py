@@ -71,13 +71,15 @@ def test_captions_of_coco_come_along(lexlip: Run, captions: Path) -> None:
     assert "cannot be read" in error(lexlip("lexicon", "clip", "--captions", "", "--output", "no", code=2))
 
 
-@pytest.mark.parametrize("kind", ["clip", "dense", "open"])
+@pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2", "dense", "open"])
 def test_photos_and_queries_need_no_torch(
     kind: str, lexlip: Run, captions: Path, run_python: RunPython
 ) -> None:
     tiny_dense().save("dense")
     if kind == "open":
         write_open_clip(Path("open"))
+    elif kind.startswith("siglip"):
+        write_siglip(Path(kind), second=kind == "siglip2")
     lexlip("lexicon", kind, "--captions", captions, "--output", "words")
     for command in (
         ["index", "photos", "--model", "words", "--index", "found"],
@@ -124,8 +126,9 @@ def test_bad_input(lexlip: Run, captions: Path, model_folder: Path, tmp_path: Pa
         return message
 
     assert "is of kind lexlip, which has words already" in refused(model_folder, captions)
-    write_siglip(Path("siglip"))
-    assert refused("siglip", captions) == "'siglip' is of kind siglip: give a CLIP model or one of kind dense"
+    assert refused("bm25", captions) == (
+        "'bm25' is of kind bm25: give a CLIP, a SigLIP or a model of kind dense"
+    )
     assert "no model 'nothing'" in refused("nothing", captions)
     assert "nothing.txt cannot be read: No such file" in refused("clip", "nothing.txt")
     (tmp_path / "few.txt").write_text("two dogs\n", encoding="utf-8")

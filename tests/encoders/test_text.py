@@ -5,11 +5,21 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, BertConfig, BertModel, BertTokenizerFast
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    SiglipTextConfig,
+    SiglipTextModel,
+)
 
 from lexlip.config import TextEncoderConfig
 from lexlip.encoders.text import TextEncoder, load_mlm_head, load_tokenizer, read_tokenizer, word_tokenizer
 from lexlip.errors import ModelError
+from lexlip.registry import SIGLIP_TEXT
 from tests.encoders.some_encoders import kept_and_gradients
 from tests.tiny import CAPTIONS, TINY
 
@@ -67,6 +77,29 @@ def test_a_random_bert_of_options() -> None:
     encoder = TextEncoder(TINY.text, load_tokenizer(TINY.text, CAPTIONS))
     assert encoder.width == 16
     assert len(encoder.word_embeddings) == len(encoder.tokenizer)
+
+
+def test_a_siglip_takes_texts_that_are_filled_up() -> None:
+    tokenizer, texts = word_tokenizer(CAPTIONS), [*CAPTIONS[:2], "dog", "dog " * 20]
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    sizes |= {"vocab_size": len(tokenizer), "max_position_embeddings": 12, "pad_token_id": 3}
+    torch.manual_seed(0)
+    plain = SiglipTextModel(SiglipTextConfig(**sizes)).eval()
+    architecture = {"model_type": SIGLIP_TEXT, **sizes}
+    encoder = TextEncoder(TextEncoderConfig(max_tokens=12), tokenizer, architecture).eval()
+    assert encoder.architecture["model_type"] == SIGLIP_TEXT
+    weights = {name: weight for name, weight in plain.state_dict().items() if "head." not in name}
+    encoder.body.load_state_dict(weights)
+    filled = [
+        row[:12] + [3] * (12 - len(row))
+        for row in tokenizer(texts, truncation=True, max_length=12)["input_ids"]
+    ]
+    expected = plain(input_ids=torch.tensor(filled)).last_hidden_state
+    ids, mask = encoder.tokenize(texts)
+    torch.testing.assert_close(encoder(ids, mask), expected)
+    ids, mask = encoder.tokenize(["dog"])
+    assert ids.shape == (1, 3)
+    torch.testing.assert_close(encoder(ids, mask), expected[2:3])
 
 
 def test_captions_are_cut_and_keep_their_last_special_token() -> None:

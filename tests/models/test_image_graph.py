@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,16 +10,14 @@ from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ModelError
 from lexlip.models import image_graph as module
-from lexlip.models.clip import Clip
-from lexlip.models.dense import Dense
 from lexlip.models.image_graph import image_graph
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import GRAPH, check_model
 from lexlip.queries.photo_encoder import PhotoEncoder, open_encoder
-from lexlip.training.lexicon_fit import lexlip_of, load_towers
+from lexlip.training.lexicon_fit import load_towers, towers_of
 from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model, tiny_photos
-from tests.tiny_clip import write_clip
+from tests.tiny_clip import write_clip, write_siglip
 
 CONVOLUTIONAL = replace(TINY, image=ImageEncoderConfig(name="mobilenetv2_035", size=64))
 
@@ -56,17 +55,20 @@ def test_a_saved_model_has_the_graph_of_its_size(model: LexLIP, tmp_path: Path) 
     assert check_model(tmp_path) == []
 
 
-@pytest.mark.parametrize("kind", ["clip", "cls", "mean", "convolutional"])
+@pytest.mark.parametrize("kind", ["clip", "siglip", "cls", "mean", "convolutional"])
 def test_pooled_heads_on_transformers_and_others(kind: str, tmp_path: Path) -> None:
-    dense: Clip | Dense
-    if kind == "clip":
+    dense: Any
+    if kind == "siglip":
+        dense = load_towers(write_siglip(tmp_path / "siglip"))
+    elif kind == "clip":
         dense = load_towers(write_clip(tmp_path / "clip"))
     elif kind == "convolutional":
         dense = tiny_dense(CONVOLUTIONAL)
     else:
         dense = tiny_dense(replace(TINY, pooling=kind))  # type: ignore[arg-type]
-    vocabulary = Vocabulary.build(VocabularyConfig("words"), dense.tokenizer, CAPTIONS)
-    model = lexlip_of(dense, vocabulary, "words")
+    towers = towers_of(dense)
+    vocabulary = Vocabulary.build(VocabularyConfig("words"), towers.tokenizer, CAPTIONS)
+    model = towers.lexlip(vocabulary, "words")
     model.image_head.mean.data = torch.linspace(-0.2, 0.2, model.config.joint)
     model.save(tmp_path / "words")
     lean, size = open_encoder(tmp_path / "words", "cpu"), model.config.image.size

@@ -15,8 +15,9 @@ from lexlip.data import Scenes
 from lexlip.errors import ModelError
 from lexlip.models.load import load_model
 from lexlip.models.model_folder import PACKAGED
-from lexlip.models.open_clip import OpenClip, as_clip
-from tests.tiny import CAPTIONS, check_vectors
+from lexlip.models.open_clip import OpenClip, of_open_clip
+from tests.models.test_towers import joint, with_words
+from tests.tiny import CAPTIONS, check_vectors, tiny_photos
 from tests.tiny_clip import DIMENSIONS, OPEN_CLIP, write_open_clip
 
 TEXTS = [*CAPTIONS, "a dog", "A Dog!", " ".join(["two dogs"] * 20), ""]
@@ -172,39 +173,59 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert says().startswith("open_clip cannot read the model 'open': ")
 
 
-@pytest.mark.parametrize("quick", [False, True])
-def test_a_clip_becomes_one_of_transformers(tmp_path: Path, quick: bool) -> None:
-    found = OpenClip.from_pretrained(
-        write_open_clip(tmp_path / "open", model={**OPEN_CLIP, "quick_gelu": quick})
-    )
-    clip = as_clip(found)
-    assert (clip.kind, clip.name, clip.dimensions) == ("clip", found.name, DIMENSIONS)
-    more = [
-        "It's 3 o'clock: don't",
-        "Élan vital, ÀÉ",
-        "写真 of ℃ and 2½",
-        "a\n b\t c",
-        "dogs-and-cats!!! (x2)",
-    ]
-    scenes = [Scenes(4, seed=0).image(number) for number in range(4)]
-    check_vectors(clip.encode_text([*TEXTS, *more]), found.encode_text([*TEXTS, *more]).toarray())
-    check_vectors(clip.encode_image(scenes), found.encode_image(scenes).toarray())
+MORE = [
+    "It's 3 o'clock: don't",
+    "Élan vital, ÀÉ",
+    "写真 of ℃ and 2½",
+    "a\n b\t c_d",
+    "dogs-and-cats!!! (x2)",
+]
+SMALL = {"timm_model_name": "test_vit", "image_size": 160, "timm_proj": "none"}
+BOTH_WAYS = changed(OPEN_CLIP, "text_cfg", no_causal_mask=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "photos"),
+    [
+        (OPEN_CLIP, {}),
+        ({**OPEN_CLIP, "quick_gelu": True}, {}),
+        (BOTH_WAYS, {}),
+        (SIGLIP, {}),
+        ({**SIGLIP, "embed_dim": 64}, {**SMALL, "timm_pool": "map"}),
+        (changed(SIGLIP, "text_cfg", act_kwargs={"approximate": "tanh"}, norm_kwargs={"eps": 1e-3}), {}),
+        ({**BOTH_WAYS, "custom_text": True}, {**SMALL, "timm_pool": "token", "timm_proj": None}),
+        (OPEN_CLIP, {**SMALL, "timm_pool": "token", "timm_proj": "linear"}),
+        pytest.param(changed(MOBILE, "text_cfg", no_causal_mask=True), {}, marks=pytest.mark.slow),
+    ],
+    ids=["clip", "quick", "both-ways", "last", "siglip", "tanh", "mobile-text", "timm", "mobile"],
+)
+def test_its_encoders_are_those_of_a_model_of_words(
+    tmp_path: Path, model: dict[str, Any], photos: dict[str, Any]
+) -> None:
+    model = {**model, "vision_cfg": photos} if photos else model
+    found = OpenClip.from_pretrained(write_open_clip(tmp_path / "open", model=model))
+    made, texts = with_words(of_open_clip(found)), [*TEXTS, *MORE]
+    pixels = tiny_photos(3, found.config.image.size)
+    of_texts, of_photos = joint(made, texts, pixels)
+    check_vectors(of_texts, found.encode_text(texts).toarray())
+    check_vectors(of_photos, found.encode_image(pixels).toarray())
+    assert made.image_graph() is not None
     for text in TEXTS:
-        assert clip.unread(text) == found.unread(text)
+        assert made.unread(text) == found.unread(text)
 
 
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (SIGLIP, "has no attribute 'transformer'"),
         (changed(OPEN_CLIP, "vision_cfg", ls_init_value=0.1), r"ls_1\.gamma"),
         (changed(OPEN_CLIP, "vision_cfg", pool_type="avg"), "as such it gives other vectors"),
-        (changed(OPEN_CLIP, "text_cfg", no_causal_mask=True), "as such it gives other vectors"),
+        (changed(SIGLIP, "text_cfg", pool_type="first"), "as such it gives other vectors"),
+        (changed(SIGLIP, "text_cfg", embed_cls=True), r"cls_emb"),
     ],
 )
-def test_other_architectures_do_not(tmp_path: Path, model: dict[str, Any], why: str) -> None:
+def test_other_architectures_are_not(tmp_path: Path, model: dict[str, Any], why: str) -> None:
     found = OpenClip.from_pretrained(write_open_clip(tmp_path / "open", model=model))
     with pytest.raises(
-        ModelError, match=f"has not the architecture of OpenAI's CLIP, but one of its own: .*{why}"
+        ModelError, match=f"has not the architecture of a CLIP or a SigLIP, but one of its own: .*{why}"
     ):
-        as_clip(found)
+        with_words(of_open_clip(found))

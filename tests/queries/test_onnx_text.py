@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,11 @@ from lexlip.config import VocabularyConfig
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries import onnx_text
 from lexlip.queries.text_queries import TextQueries
-from lexlip.training.lexicon_fit import lexlip_of, load_towers
+from lexlip.training.lexicon_fit import load_towers, towers_of
 from lexlip.words.vocabulary import Vocabulary
 from tests.queries.saved_models import SENTENCES, cosines, saved
 from tests.tiny import CAPTIONS, TINY, tiny_dense, tiny_model
-from tests.tiny_clip import write_clip
+from tests.tiny_clip import write_clip, write_siglip
 
 SIZES = {
     "wide": {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 96},
@@ -47,17 +48,21 @@ def test_products_without_saturation(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert cosines(found, LexLIP.from_pretrained(tmp_path).encode_text(SENTENCES).toarray()).min() > 0.99
 
 
-@pytest.fixture(params=["clip", "gelu", "cls", "mean", "end"])
+@pytest.fixture(params=["clip", "gelu", "siglip", "siglip2", "cls", "mean", "end"])
 def pooled(request: pytest.FixtureRequest, tmp_path: Path) -> LexLIP:
-    """A model with the encoders of a CLIP, of any activation, or of a dense model, of any pooling."""
-    if request.param in ("clip", "gelu"):
+    """A model with the encoders of a CLIP, of any activation, a SigLIP or a dense model, of any pooling."""
+    dense: Any
+    if request.param.startswith("siglip"):
+        dense = load_towers(write_siglip(tmp_path / "dense", second=request.param == "siglip2"))
+    elif request.param in ("clip", "gelu"):
         dense = load_towers(
             write_clip(tmp_path / "dense", hidden_act="quick_gelu" if request.param == "clip" else "gelu")
         )
     else:
         dense = tiny_dense(replace(TINY, pooling=request.param))
-    vocabulary = Vocabulary.build(VocabularyConfig("words"), dense.tokenizer, CAPTIONS)
-    model = lexlip_of(dense, vocabulary, "words")
+    towers = towers_of(dense)
+    vocabulary = Vocabulary.build(VocabularyConfig("words"), towers.tokenizer, CAPTIONS)
+    model = towers.lexlip(vocabulary, "words")
     model.text_head.mean.data = torch.linspace(-0.2, 0.2, model.config.joint)
     return model
 

@@ -8,11 +8,9 @@ import torch
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_matrix
 
-from lexlip.config import Config, OptimConfig, VocabularyConfig
+from lexlip.config import Config, OptimConfig
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError, ModelError
-from lexlip.models.clip import Clip
-from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse import SENTENCE_TOPK
@@ -20,10 +18,9 @@ from lexlip.sparse.quantize import quantize
 from lexlip.sparse.top_words import topk as sparse_topk
 from lexlip.training import lexicon_fit
 from lexlip.training.initialisation import make_model
-from lexlip.training.lexicon_fit import fit_words, lexlip_of, load_towers, make_lexicon, unit
+from lexlip.training.lexicon_fit import fit_words, load_towers, make_lexicon, unit
 from lexlip.training.run_folder import save_whole
 from lexlip.training.step import make_optimizer
-from lexlip.words.vocabulary import Vocabulary
 from tests.tiny import (
     CAPTIONS,
     TINY,
@@ -34,7 +31,7 @@ from tests.tiny import (
     tiny_model,
     tiny_photos,
 )
-from tests.tiny_clip import write_clip
+from tests.tiny_clip import write_clip, write_siglip
 from tests.training.test_step import step
 
 PARTS = [caption.split() for caption in CAPTIONS]
@@ -93,12 +90,14 @@ def test_photos_give_the_mean_of_photos() -> None:
     assert_allclose(without.image_head.mean.detach().numpy(), without.text_head.mean.detach().numpy())
 
 
-@pytest.fixture(params=["clip", "dense"])
+@pytest.fixture(params=["clip", "siglip", "siglip2", "dense"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A dense model's."""
     folder = tmp_path / request.param
     if request.param == "clip":
         return write_clip(folder)
+    if request.param != "dense":
+        return write_siglip(folder, second=request.param == "siglip2")
     tiny_dense().save(folder)
     return folder
 
@@ -137,9 +136,12 @@ def test_a_gap_between_photos_and_captions_does_not_matter() -> None:
     assert_allclose(head(states).detach().numpy(), before, rtol=1e-4, atol=1e-4)
 
 
-def test_it_can_be_trained_on(tmp_path: Path) -> None:
-    save_whole(make_lexicon(tiny_dense(), MANY, None, "words"), tmp_path / "words")
-    fitted = replace(TINY, joint=16)
+@pytest.mark.parametrize("kind", ["dense", "siglip"])
+def test_it_can_be_trained_on(tmp_path: Path, kind: str) -> None:
+    dense = tiny_dense() if kind == "dense" else load_towers(write_siglip(tmp_path / "siglip"))
+    made = make_lexicon(dense, MANY, None, "words")
+    save_whole(made, tmp_path / "words")
+    fitted = replace(TINY, joint=16) if kind == "dense" else made.config
     config = Config(init=str(tmp_path / "words"), model=fitted)
     model, _ = make_model(config, Scenes(4, seed=0))
     method = tiny_method(config.objective, model)
@@ -151,6 +153,8 @@ def test_it_can_be_trained_on(tmp_path: Path) -> None:
         replace(config, init=None)
     with pytest.raises(ConfigError, match=r"model\.joint is for lexicon heads, and .*=dense has none"):
         replace(fitted, kind="dense")
+    with pytest.raises(ConfigError, match=r"model\.pooling=last is of a model that .* made of a SigLIP"):
+        replace(TINY, pooling="last")
     with pytest.raises(ConfigError, match=r"model\.pooling=end is for two separate encoders"):
         replace(TINY, kind="ce", pooling="end")
 
@@ -164,29 +168,11 @@ def test_what_cannot_be_fitted() -> None:
         make_lexicon(tiny_dense(), ["the of a"] * 1000, None, "words")
 
 
-TEXTS = [*CAPTIONS, " ".join(["two dogs"] * 20), ""]
-
-
-def words_of(dense: Clip | Dense) -> Vocabulary:
-    return Vocabulary.build(VocabularyConfig("words", 1), dense.tokenizer, CAPTIONS)
-
-
-def test_vectors_before_words_are_those_of_the_dense_model(folder: Path) -> None:
-    dense = load_towers(folder)
-    model, photos = lexlip_of(dense, words_of(dense), "words"), tiny_photos(3)
-    states = model.pooled_image(model.image_encoder(photos))
-    found = torch.nn.functional.normalize(model.image_head.project(states))
-    check_vectors(found, unit(dense.encode_image(photos).toarray()))
-    ids, mask = model.text_encoder.tokenize(TEXTS)
-    states = model.pooled_text(model.text_encoder(ids, mask), mask)
-    found = torch.nn.functional.normalize(model.text_head.project(states))
-    check_vectors(found, unit(dense.encode_text(TEXTS).toarray()))
-    assert model.name == "words"
-
-
 def test_models_that_have_no_dense_vectors(tmp_path: Path) -> None:
     tiny_model().save(tmp_path / "lexlip")
-    with pytest.raises(ModelError, match="is of kind lexlip, which has words already: give a CLIP model"):
+    with pytest.raises(ModelError, match="is of kind lexlip, which has words already: give a CLIP, a SigLIP"):
         load_towers(tmp_path / "lexlip")
-    with pytest.raises(ModelError, match="'bm25' is of kind bm25: give a CLIP model or one of kind dense"):
+    with pytest.raises(
+        ModelError, match="'bm25' is of kind bm25: give a CLIP, a SigLIP or a model of kind dense"
+    ):
         load_towers("bm25")

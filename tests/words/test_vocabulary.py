@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from lexlip.config import VocabularyConfig
@@ -65,6 +65,14 @@ def _sentence_piece():
     return PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>")
 
 
+def _gemma():
+    """As SigLIP 2's, to which a sentence is one word, whose spaces belong to what follows."""
+    tokenizer = _sentence_piece()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    return tokenizer
+
+
 def _clip():
     """As CLIP's, which marks where a word ends: "dog" is one piece, and "skateboard" of several."""
     core = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
@@ -96,7 +104,7 @@ def test_words_that_a_tokenizer_ends_with_a_mark_are_whole_words() -> None:
     ]
 
 
-@pytest.mark.parametrize("make", [_word_piece, _sentence_piece])
+@pytest.mark.parametrize("make", [_word_piece, _sentence_piece, _gemma])
 def test_kind_words_has_whole_words_of_several_pieces(make) -> None:
     captions = ["dog skateboards skateboard", "the dogs boards", "dog Skateboard skateboard"]
     tokenizer = make()
@@ -110,7 +118,7 @@ def test_kind_words_has_whole_words_of_several_pieces(make) -> None:
         assert replace(again, token_ids=None) == replace(vocabulary, token_ids=None)
 
 
-@pytest.mark.parametrize("make", [_word_piece, _sentence_piece])
+@pytest.mark.parametrize("make", [_word_piece, _sentence_piece, _gemma])
 def test_a_vocabulary_with_split_words_reads_whole_words(make) -> None:
     tokenizer = make()
     whole = Vocabulary.from_words(["dog", "skateboard", "dogs", "skate"], tokenizer)

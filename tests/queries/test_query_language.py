@@ -98,7 +98,7 @@ def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None
 
 @pytest.mark.parametrize("text", ["-", '"', "*", "^", "(…)", " + ", "\u200f?", "→ €"])
 def test_signs_alone_are_no_query(text: str) -> None:
-    with pytest.raises(QueryError, match="^the query .* has no word: give a sentence$"):
+    with pytest.raises(QueryError, match=r"^the query .* has no word: give a sentence$"):
         parse_query(text)
 
 

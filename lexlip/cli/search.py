@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,6 +65,18 @@ class _Search(click.Command):
                 raise
             said = error.format_message().removesuffix(".")
             raise click.UsageError(f"{said}; if '{query}' is of the query, {_MINUS}", context) from error
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Let nothing look for garbage: there is little, and loading would start a search for it many times."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @click.command(cls=_Search)
@@ -138,6 +152,7 @@ class _Search(click.Command):
 @options.device_option
 @options.json_option
 @click.pass_context
+@_without_collector()
 def search(
     context: click.Context,
     query: tuple[str, ...],

@@ -241,8 +241,8 @@ class _Graph:
             rows = np.concatenate([self.saved.floats(name) for name in names])
             return self.contrib("FusedMatMul", states, self.constant(names[0], rows), transB=1)
         parts = [self.saved.matrix(name) for name in names]
-        matrix = np.concatenate([rows for rows, _ in parts]).T
-        scale = self.constant(f"{names[0]}.scale", np.concatenate([scale for _, scale in parts]))
+        rows, scales = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+        matrix, scale = rows.T, self.constant(f"{names[0]}.scale", scales)
         if _int8_products_saturate():
             offset = self.constant("offset", np.array(128, np.uint8))
             unsigned = matrix.view(np.uint8) + np.uint8(128)  # wraps around: -127 becomes 1

@@ -102,6 +102,8 @@ class PhotoEncoder:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = cores()
         options.log_severity_level = 4  # its errors are raised
+        # threads that decode photos need the cores on which threads without work would spin
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self._session = open_session((folder / GRAPH).read_bytes(), self._weights, options)
         except Exception as error:  # onnxruntime raises nothing more specific

@@ -112,6 +112,7 @@ class SavedWeights:
 
     def __enter__(self) -> Self:
         self.file = safe_open(self.path, "numpy").__enter__()
+        self.names = frozenset(self.file.keys())
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -129,7 +130,7 @@ class SavedWeights:
 
     def has(self, name: str) -> bool:
         """Return whether the file has such a name."""
-        return name in self.file.keys()  # noqa: SIM118 (a file is no dictionary)
+        return name in self.names
 
     def floats(self, name: str) -> NDArray[np.float32]:
         """Return a weight as float32."""

@@ -17,7 +17,7 @@ MOST_PHRASES = 64  # of a query: somebody may paste a whole text
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]|(\S+)')
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # Japanese and Chinese: no spaces between words
+_UNSPACED = "[\u3040-\u30ff\u3400-\u9fff]"  # Japanese and Chinese: no spaces between words; slow to compile
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -41,7 +41,9 @@ class Phrase:
 
     def __str__(self) -> str:
         """Return it as a query has it behind a field."""
-        text = re.sub(rf"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})", "", " ".join(self.words))
+        text = " ".join(self.words)
+        if not text.isascii():
+            text = re.sub(rf"(?<={_UNSPACED}) (?={_UNSPACED})", "", text)
         return f'"{text}"' if " " in text else text
 
     def spellings(self) -> list[tuple[str, ...]]:
@@ -109,4 +111,5 @@ def cut_words(text: str) -> list[list[str]]:
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text, as `Phrase` has them."""
-    return words_in(_UNSPACED.sub(r" \g<0> ", folded(text)))
+    text = folded(text)
+    return words_in(text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text))

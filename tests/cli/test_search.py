@@ -165,6 +165,20 @@ def test_a_sentence_needs_nothing_heavy(
     assert json.loads(answer)["hits"]
 
 
+def test_a_search_looks_for_no_garbage(
+    indexed: Run, run_python: Callable[..., Any], model_folder: Path
+) -> None:
+    """Neither while it loads and searches, nor when the process ends; what lives on does so again."""
+    code = (
+        "import atexit, gc, sys, lexlip.cli.search;"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000));"
+        "looks = lambda: sum(generation['collections'] for generation in gc.get_stats()); before = looks();"
+        "lexlip.cli.main(sys.argv[1:], standalone_mode=False); print(looks() - before < 10, gc.isenabled())"
+    )
+    result = run_python("-c", code, "search", "two dogs", "--model", model_folder)
+    assert (result.returncode, result.stdout.splitlines()[-2:]) == (0, ["True True", "True"])
+
+
 def test_unknown_words_are_named(indexed: Run) -> None:
     result = indexed("search", "the Quokka and a dog of Zürich")
     assert result.stderr.splitlines()[0] == (

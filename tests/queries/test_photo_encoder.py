@@ -32,6 +32,11 @@ def torch_model() -> LexLIP:
     return LexLIP.from_pretrained("mini")
 
 
+def test_threads_without_work_leave_the_cores_to_those_that_decode(lean: PhotoEncoder) -> None:
+    options = lean._session.get_session_options()
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
 @pytest.mark.parametrize("mirror", [True, False])
 def test_vectors_are_those_of_torch(lean: PhotoEncoder, torch_model: LexLIP, mirror: bool) -> None:
     pictures = [Image.open(photo) for photo in PHOTOS]

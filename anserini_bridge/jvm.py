@@ -45,10 +45,6 @@ _DAMAGE = (
     "NoSuchFileException",
 )
 SMALL_GARBAGE = ("-XX:MaxNewSize=64m",)  # collected early by a server, instead of growing for hours
-FOR_WRITING = ("-XX:Tier4BackEdgeThreshold=20000000",)
-"""Options for a process that writes first: otherwise Java compiles Lucene's loops twice, the first time in a
-form to go over to within a call, which takes a twentieth of the time that a million documents take.
-"""
 _JAVA_ITSELF = 400e6  # bytes of address space that Java takes without its heap, with few options (350 MB)
 _SMALLEST_HEAP, _LARGEST_HEAP = 64 << 20, 8 << 30
 one_at_a_time = threading.RLock()

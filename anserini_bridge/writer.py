@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from anserini_bridge.errors import BadVectors, BridgeError, CorruptIndex, IndexMismatch
 from anserini_bridge.flat import FLAT, FLAT_POSTINGS, flat_file, has_flat, remove_other_flats
 from anserini_bridge.integrity import LUCENE_FOLDER, find_damage, lucene_files
-from anserini_bridge.jvm import FOR_WRITING, java_class, java_errors, lucene_version, start_jvm
+from anserini_bridge.jvm import java_class, java_errors, lucene_version
 from anserini_bridge.memory_limits import memory_left
 from anserini_bridge.metadata import (
     IndexMetadata,
@@ -133,7 +133,6 @@ class ImpactWriter:
             OSError: the folder cannot be written.
             NoJava, NoJar, JVMConflict: see `start_jvm`.
         """
-        start_jvm(FOR_WRITING)
         java = _java()
         if self._update:
             read_metadata(self.path)  # fails before a lock file is made

@@ -240,22 +240,6 @@ print(system.getProperty("bridge.test"), system.getProperty("of.the.program"))
     assert run_python(code).stdout == "yes its-own\n"
 
 
-def test_java_compiles_for_writing_where_writing_starts_it(
-    run_python: Callable[..., Any], tmp_path: Path
-) -> None:
-    code = """
-import sys
-from anserini_bridge import ImpactWriter
-from anserini_bridge.jvm import FOR_WRITING, java_class
-settings = {"quantization": {"scheme": "unit", "scale": 1}, "topk": None, "normalize": False}
-with ImpactWriter(sys.argv[1], ["a"], encoder="mine", **settings):
-    pass
-given = java_class("java.lang.management.ManagementFactory").getRuntimeMXBean().getInputArguments()
-print([given.contains(option) for option in FOR_WRITING])
-"""
-    assert run_python(code, tmp_path / "index").stdout == "[True]\n"
-
-
 def test_options_of_the_caller_that_java_refuses(run_python: Callable[..., Any]) -> None:
     code = (
         "import anserini_bridge as b\n"

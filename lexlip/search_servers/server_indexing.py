@@ -34,6 +34,7 @@ from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.retrieval.photo import Listed
 from lexlip.search_servers.photo_documents import (
+    MODIFIED,
     NO_TEXT,
     About,
     TextFacts,
@@ -249,7 +250,12 @@ def _metadata(
 
 def _of_photos(metadata: IndexMetadata, source: Source, listed: float, text: bool) -> IndexMetadata:
     """Return the same of an index of these photos, whose text is read or not."""
-    extra = {"reader": READER, **describe_collection(source, ROOT, listed), **({"text": 1} if text else {})}
+    extra = {
+        "reader": READER,
+        MODIFIED: 1,
+        **describe_collection(source, ROOT, listed),
+        **({"text": 1} if text else {}),
+    }
     return metadata_of(
         metadata.encoder,
         metadata.quantization,
@@ -393,12 +399,17 @@ class _Run:
                 add((key_of(before), None))
 
     def _write_described(self, plan: Plan, held: _Held, add: Add) -> None:
-        """Write the captions of photos that have not changed else."""
+        """Write the captions of photos that have not changed else; in an older index all photos anew."""
         listed = held.listed()
         items = (self.source.items[number] for number in plan.unchanged)
         captions = {item.id: item.captions for item in items if listed[item.id].captions != item.captions}
         self.described += len(captions)
-        self.index.write_facts({id: {"captions": list(texts)} for id, texts in captions.items()}, add)
+        facts = {id: {"captions": list(texts)} for id, texts in captions.items()}
+        if MODIFIED not in self.about.metadata.extra:
+            self.index.make(there=True)
+            others = set(held.ids()) - plan.moved - self._ids(plan.known)
+            facts = {id: facts.get(id, {}) for id in sorted(others)}
+        self.index.write_facts(facts, add)
 
     def _encode(self, plan: Plan, add: Add) -> None:
         def take(rows: Rows, photos: list[tuple[int, Facts]]) -> None:

@@ -59,6 +59,18 @@ class Photo:
     text: list[str] = field(default_factory=list)
     text_places: list[list[int]] = field(default_factory=list)
 
+    @property
+    def date(self) -> str | None:
+        return self.taken or self.written
+
+    @property
+    def dated(self) -> str:
+        return "camera" if self.taken else "file" if self.written else "unknown"
+
+    def when_and_where(self) -> dict[str, Any]:
+        latitude, longitude = self.place or (None, None)
+        return {"date": self.date, "dated": self.dated, "latitude": latitude, "longitude": longitude}
+
     def picture(self, width: int) -> bytes:
         """Two colours and a disc, the same for the same id."""
         ratio = self.width / self.height if self.width and self.height else 4 / 3
@@ -219,6 +231,7 @@ class Collection:
             "shown_in": "de" if german(given.get("q", "")) else "",
             "translations": german(given.get("q", "")),
             "unmet": "" if found else self.unmet,
+            "by_file_time": sum(self.photos[place].dated == "file" for _, place, _ in page),
         }
 
     def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
@@ -249,7 +262,7 @@ class Collection:
         found.sort(key=lambda hit: (-hit[0], hit[1]))
         if given.get("sort") == "date":
             found = [hit for hit in found if self.cut is None or hit[0] >= self.cut]
-            found.sort(key=lambda hit: self.photos[hit[1]].taken or "", reverse=True)
+            found.sort(key=lambda hit: self.photos[hit[1]].date or "", reverse=True)
         if given.get("sort") == "place":
             circle = circle_in(given)
             if circle is None:
@@ -258,12 +271,12 @@ class Collection:
         return found
 
     def allowed(self, photo: Photo, given: dict[str, Any]) -> bool:
-        taken = photo.taken or ""
+        date = photo.date or ""
         after, before, folder = given.get("after"), given.get("before"), given.get("folder")
         text = " ".join([*photo.captions, *photo.keywords]).lower().split()
         return (
-            (not after or taken >= after)
-            and (not before or ("" < taken[: len(before)] <= before))
+            (not after or date >= after)
+            and (not before or ("" < date[: len(before)] <= before))
             and (not folder or photo.id.startswith(f"{folder}/"))
             and (not (album := given.get("album")) or photo.id in self.albums_of[album])
             and ((circle := circle_in(given)) is None or is_in(circle, photo.place))
@@ -277,6 +290,7 @@ class Collection:
             **{"rank": rank, "id": photo.id, "path": f"/photos/{photo.id}", "score": score, "words": shares},
             **{"probability": None, "key": key_of(photo.id), "width": photo.width, "height": photo.height},
             **{"taken": photo.taken, "version": "1", "duplicates": []},
+            **photo.when_and_where(),
         }
 
     def albums(self) -> dict[str, Any]:
@@ -297,7 +311,7 @@ class Collection:
         """All photos that are meant, newest first; those without a date last."""
         given = asked.model_dump(exclude_none=True)
         found = [photo for photo in self.photos if self.allowed(photo, given)]
-        return sorted(found, key=lambda photo: photo.taken or photo.written or "", reverse=True)
+        return sorted(found, key=lambda photo: photo.date or "", reverse=True)
 
     def listed(self, asked: ByDate) -> dict[str, Any]:
         time.sleep(self.delay)
@@ -313,17 +327,16 @@ class Collection:
         }
 
     def dated(self, photo: Photo) -> dict[str, Any]:
-        dated = "camera" if photo.taken else "file" if photo.written else "unknown"
         return {
             **{"key": key_of(photo.id), "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
-            **{"height": photo.height, "taken": photo.taken, "date": photo.taken or photo.written},
-            **{"dated": dated, "version": "1"},
+            **{"height": photo.height, "taken": photo.taken, "date": photo.date},
+            **{"dated": photo.dated, "version": "1"},
         }
 
     def timeline(self, asked: Narrowed) -> dict[str, Any]:
         months: dict[str, dict[str, Any]] = {}
         for place, photo in enumerate(self.by_date(asked)):
-            month = (photo.taken or photo.written or "")[:7]
+            month = (photo.date or "")[:7]
             about = {"month": month, "photos": 0, "by_file_time": 0, "key": key_of(photo.id)}
             one = months.setdefault(month, {**about, "cursor": str(place)})
             one["photos"] += 1
@@ -363,7 +376,7 @@ class Collection:
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
             **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text},
-            **dict(zip(("latitude", "longitude"), photo.place or (None, None), strict=True)),
+            **photo.when_and_where(),
             **{"place": "Lyon, France" if photo.place else None},
             **{"text_places": photo.text_places, "version": "1"},
             "albums": [name for name, ids in self.albums_of.items() if photo.id in ids],
@@ -439,12 +452,13 @@ class Collection:
             for depth in range(1, len(parts) + 1):
                 name = "/".join(parts[:depth])
                 folders[name] = folders.get(name, 0) + 1
-        dates = sorted(photo.taken for photo in self.photos if photo.taken)
+        dates = sorted(photo.date for photo in self.photos if photo.date)
         return {
             "folders": [{"folder": name, "photos": many} for name, many in sorted(folders.items())],
             "first": dates[0] if dates else None,
             "last": dates[-1] if dates else None,
             "dated": len(dates),
+            "by_file_time": sum(photo.dated == "file" for photo in self.photos),
             "located": sum(photo.place is not None for photo in self.photos),
             "captioned": sum(bool(photo.captions or photo.keywords) for photo in self.photos),
         }

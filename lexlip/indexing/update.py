@@ -39,6 +39,7 @@ from lexlip.indexing.journal import Journal, settings_of
 from lexlip.indexing.report import Updated, report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import check_model, lasting_name, model_folder, read_description
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.collection import (
     check_same_collection,
     check_stored,
@@ -135,11 +136,14 @@ def update_photos(
         not knows_names,
     )
     if plan.writes or damage.files or any(waits):
+        albums, moves = Albums(index), plan.moves(source)
+        albums.follow(moves, written=False)
         with writing_index(index), writer:
             extra = update.write(writer, journal, {"model": model, "reader": READER, **described})
             if sealed or (typed and not (plan.kept or update.away)):  # what is kept may be made up
                 extra = seal_table(extra, writer.folder)
             writer.set_extra(extra, files_beside(writer.folder, extra))
+        albums.follow(moves, written=True)
     _clear(index, journal)
     return update.report(started, listed)
 

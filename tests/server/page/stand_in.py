@@ -25,7 +25,7 @@ from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.circle import Circle, circle_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
-from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page
+from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page, TownsPart
 from lexlip.server.downloads import sheet_of, zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
@@ -127,6 +127,8 @@ class Collection:
     """Why an answer without hits has none."""
     albums_of: dict[str, list[str]] = field(default_factory=dict)
     """By album the ids of its photos."""
+    towns_known: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Where towns are, largest first."""
     writable: bool = True
     """Whether albums can be changed."""
     snapshot: str = "1"
@@ -364,6 +366,14 @@ class Collection:
             middle = sum(norths) / len(places), sum(easts) / len(places)
             spots.append({"photos": len(places), "latitude": middle[0], "longitude": middle[1], "box": box})
         return {"spots": sorted(spots, key=lambda spot: -spot["photos"])}
+
+    def towns(self, asked: TownsPart) -> dict[str, Any]:
+        inside = [
+            {"name": name, "latitude": north, "longitude": east}
+            for name, (north, east) in self.towns_known.items()
+            if asked.south <= north <= asked.north and asked.west <= east <= asked.east
+        ]
+        return {"towns": inside[: asked.limit]}
 
     def named(self, key: str) -> Photo:
         if id_of(key) not in self.by_id:

@@ -233,8 +233,7 @@ def search(
         return
     by_date = given["after"] or given["before"] or given["sort"] == "date"
     if by_date and (files := answer.by_file_time):
-        when = "without a date of when they were taken: the times of their files count"
-        click.echo(f"note: {counted(files, 'hit')} {when}", err=True)
+        click.echo(f"note: {counted(files, 'hit')} dated by the time of the file alone", err=True)
     if copy_to is not None:
         _show_copies(copies, copy_to)
     if add_to is not None:

@@ -119,8 +119,12 @@ def update_photos(
 
     update = _Update(index, source, metadata, damage, plan, model_name, workers, prune)
     sealed = is_sealed(index, sound)
+    albums, moves = Albums(index), plan.moves(source)
     if anew:
-        return update.encode_anew(started, listed, device, progress, sealed or typed)
+        albums.follow(moves, written=False)
+        done = update.encode_anew(started, listed, device, progress, sealed or typed)
+        albums.follow(moves, written=True)
+        return done
     if plan.to_encode or model_name is not None:
         update.open_encoder(device, progress)
     settings = settings_of(metadata.encoder, metadata.topk, metadata.quantization["scheme"])
@@ -136,7 +140,6 @@ def update_photos(
         not knows_names,
     )
     if plan.writes or damage.files or any(waits):
-        albums, moves = Albums(index), plan.moves(source)
         albums.follow(moves, written=False)
         with writing_index(index), writer:
             extra = update.write(writer, journal, {"model": model, "reader": READER, **described})

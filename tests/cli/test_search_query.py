@@ -130,12 +130,12 @@ def test_why_no_photo_meets_a_filter(indexed: Run, library: Path) -> None:
 
 
 def test_photos_that_their_files_date(indexed: Run) -> None:
-    told = "note: 6 hits without a date of when they were taken: the times of their files count"
+    told = "note: 6 hits dated by the time of the file alone"
     for asked in (("--after", "2014"), ("--before", "2090"), ("--sort", "date")):
         done = indexed("search", ALL, *asked, "-f", "paths")
         assert told in done.stderr.splitlines()
         assert len(done.stdout.splitlines()) == 6
-    assert "of their files" not in indexed("search", ALL).stderr
+    assert "of the file" not in indexed("search", ALL).stderr
 
 
 def test_what_is_no_search_for_similar_photos(indexed: Run) -> None:

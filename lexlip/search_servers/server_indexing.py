@@ -381,6 +381,8 @@ class _Run:
             self.held = set(held.ids())
         self._check_deletions(len(plan.deleted - self.moved))
         self.moved |= plan.moved
+        if MODIFIED not in self.about.metadata.extra:
+            self.index.make(there=True)  # before a document has the new field
         moves = plan.moves(self.source)
         ServerAlbums(self.index).follow(moves, written=False)
         self.changed |= self._ids(plan.changes.changed)
@@ -410,7 +412,6 @@ class _Run:
         self.described += len(captions)
         facts = {id: {"captions": list(texts)} for id, texts in captions.items()}
         if MODIFIED not in self.about.metadata.extra:
-            self.index.make(there=True)
             others = set(held.ids()) - plan.moved - self._ids(plan.known)
             facts = {id: facts.get(id, {}) for id in sorted(others)}
         self.index.write_facts(facts, add)

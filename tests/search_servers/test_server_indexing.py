@@ -19,6 +19,7 @@ from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search_servers import photo_index, server_indexing
 from lexlip.search_servers.photo_documents import MODIFIED, key_of, with_facts
 from lexlip.search_servers.photo_index import PhotoIndex
+from lexlip.search_servers.server_albums import ServerAlbums
 from tests.cli.conftest import ALL, Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
@@ -59,11 +60,14 @@ def test_an_older_index_learns_the_times_of_files(lexlip: Run, photos: Path, add
         return sorted(hit["id"] for hit in answer["hits"])
 
     assert found("--after", "2014") == []
+    albums = ServerAlbums(index)
+    albums.change("some", ["3.jpg", "0.jpg"])
     (photos / "3.jpg").rename(photos / "moved.jpg")
     (photos / "4.txt").write_text("a new caption\n")
     assert counts(indexed(lexlip, address)) == {"unchanged": 5, "moved": 1, "described": 1}
     assert found("--after", "2014") == found() == ["0.jpg", "1.jpg", "2.jpg", "4.jpg", "5.jpg", "moved.jpg"]
     assert found("--before", "2014") == []
+    assert albums.ids("some") == ["0.jpg", "moved.jpg"]
     before = versions(address)
     assert counts(indexed(lexlip, address)) == {"unchanged": 6}
     assert versions(address) == before

@@ -145,7 +145,12 @@ patterns_options = together(
     ),
 )
 filter_options = together(
-    click.option("--after", metavar="DATE", help="Photos taken then or later: 2014, 2014-05 or 2014-05-03."),
+    click.option(
+        "--after",
+        metavar="DATE",
+        help="Photos taken then or later: 2014, 2014-05 or 2014-05-03. If a photo does not tell, the time of"
+        " its file counts.",
+    ),
     click.option(
         "--before", metavar="DATE", help="Photos taken then or earlier; 2014 includes all of that year."
     ),

@@ -246,6 +246,9 @@ def search(
     if as_json:
         click.echo(json.dumps(answer.to_dict() | done))
         return
+    by_date = given["after"] or given["before"] or given["sort"] == "date"
+    if by_date and (files := answer.by_file_time):
+        click.echo(f"note: {counted(files, 'hit')} dated by the time of the file alone", err=True)
     if copy_to is not None:
         _show_copies(copies, copy_to)
     if add_to is not None:

@@ -198,14 +198,24 @@ class FileState(NamedTuple):
         return " ".join(map(str, (self.size, *self.times)))
 
 
-def modified(state: str) -> str | None:
-    """Return when a photo's file was modified, by the local clock: "2019-07-01T12:30:00".
+def modified_at(state: str) -> int | None:
+    """Return when a photo's file was modified, in seconds since 1970, in UTC.
 
     The state is that of `lexlip.data.Source.state`; None: it does not tell.
     """
     found = _MODIFIED.match(state)
+    return int(found[1]) // 10**9 if found else None
+
+
+def modified(state: str) -> str | None:
+    """Return the same by the local clock: "2019-07-01T12:30:00"."""
+    return local_time(modified_at(state))
+
+
+def local_time(seconds: int | None) -> str | None:
+    """Return what the local clock shows at a time, in seconds since 1970; None: no time, or too far off."""
     try:
-        return datetime.fromtimestamp(int(found[1]) // 10**9).isoformat() if found else None
+        return None if seconds is None else datetime.fromtimestamp(seconds).isoformat()
     except (OverflowError, ValueError, OSError):  # no calendar has such a year
         return None
 

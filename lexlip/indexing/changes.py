@@ -282,6 +282,11 @@ class Plan:
         """Former ids of photos that have another one now."""
         return {id for id, _ in self.known.values()}.intersection(self.changes.gone)
 
+    def moves(self, source: Source) -> dict[str, str]:
+        """Return the new ids of photos by their former ones."""
+        moved = self.moved
+        return {id: source.items[number].id for number, (id, _) in self.known.items() if id in moved}
+
     @property
     def deleted(self) -> set[str]:
         """Ids of photos that are gone for good."""

@@ -39,6 +39,7 @@ from lexlip.indexing.journal import Journal, settings_of
 from lexlip.indexing.report import Updated, report
 from lexlip.indexing.table_writer import TableWriter, remove_old_tables
 from lexlip.models.model_folder import check_model, lasting_name, model_folder, read_description
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.collection import (
     check_same_collection,
     check_stored,
@@ -118,8 +119,12 @@ def update_photos(
 
     update = _Update(index, source, metadata, damage, plan, model_name, workers, prune)
     sealed = is_sealed(index, sound)
+    albums, moves = Albums(index), plan.moves(source)
     if anew:
-        return update.encode_anew(started, listed, device, progress, sealed or typed)
+        albums.follow(moves, written=False)
+        done = update.encode_anew(started, listed, device, progress, sealed or typed)
+        albums.follow(moves, written=True)
+        return done
     if plan.to_encode or model_name is not None:
         update.open_encoder(device, progress)
     settings = settings_of(metadata.encoder, metadata.topk, metadata.quantization["scheme"])
@@ -135,11 +140,13 @@ def update_photos(
         not knows_names,
     )
     if plan.writes or damage.files or any(waits):
+        albums.follow(moves, written=False)
         with writing_index(index), writer:
             extra = update.write(writer, journal, {"model": model, "reader": READER, **described})
             if sealed or (typed and not (plan.kept or update.away)):  # what is kept may be made up
                 extra = seal_table(extra, writer.folder)
             writer.set_extra(extra, files_beside(writer.folder, extra))
+        albums.follow(moves, written=True)
     _clear(index, journal)
     return update.report(started, listed)
 

@@ -228,6 +228,10 @@ def text_of_photo(known: Mapping[str, Any]) -> str:
     for name in ("taken", "camera"):
         if known[name]:
             lines.append(f"{name}: {quoted(known[name])}")
+    if known["dated"] == "file":
+        lines.append(f"its file is of {known['date']}")
+    if known["latitude"] is not None:
+        lines.append(f"place: {known['latitude']:.5f}, {known['longitude']:.5f}")
     for name in ("captions", "keywords", "text"):
         if known[name]:
             lines.append(f"{name}: {', '.join(map(quoted, known[name]))}")
@@ -245,7 +249,11 @@ def text_of_status(status: Mapping[str, Any]) -> str:
     if not status["words"]:
         lines.append("it knows no words: sentences only, without words to add or exclude")
     dated = f"{status['dated']} photos have a date"
-    lines.append(f"{dated}, from {status['first']} to {status['last']}" if status["dated"] else dated)
+    if status["dated"]:
+        dated += f", from {status['first']} to {status['last']}"
+    if status["by_file_time"]:
+        dated += f"; of {status['by_file_time']} of them only the file has one"
+    lines.append(dated)
     lines.append(f"{status['captioned']} photos have captions or keywords")
     folders = [f"{quoted(one['folder'])} ({one['photos']})" for one in status["folders"]]
     if folders:
@@ -263,9 +271,10 @@ def quoted(name: str) -> str:
 
 
 def _line(hit: Hit) -> str:
-    taken = f", taken {hit.taken}" if hit.taken else ""
+    when = {"camera": f", taken {hit.date}", "file": f", its file is of {hit.date}", "unknown": ""}[hit.dated]
+    where = "" if hit.latitude is None else f", at {hit.latitude:.5f}, {hit.longitude:.5f}"
     words = f"\n   {_words(hit.words, SHOWN, 3)}" if hit.words else ""
-    return f"{hit.rank}. {hit.score:.3f} id {quoted(hit.id)}{taken}, file {quoted(hit.path)}{words}"
+    return f"{hit.rank}. {hit.score:.3f} id {quoted(hit.id)}{when}{where}, file {quoted(hit.path)}{words}"
 
 
 def _words(weights: Mapping[str, float], most: int, digits: int) -> str:

@@ -4,13 +4,13 @@
 
     DIR/albums/NAME.txt      ids of photos in UTF-8, one a line
 
-What updates an index leaves them as they are. An id that the index does not hold, or no longer, stays in its
-album, and is passed over.
+What updates an index lets them follow photos that have moved, and else leaves them as they are. An id that
+the index does not hold, or no longer, stays in its album, and is passed over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -45,9 +45,13 @@ def check_name(name: str) -> str:
 def check_ids(ids: Iterable[str]) -> list[str]:
     """Return the ids of photos, each once; DataError: an album, which is lines of ids, cannot hold one."""
     ids = list(dict.fromkeys(ids))
-    if broken := next((id for id in ids if "\n" in id or "\r" in id), None):
+    if broken := next((id for id in ids if not _can_hold(id)), None):
         raise DataError(f"{readable(broken)!r} has an end of line in its name: no album can hold it")
     return ids
+
+
+def _can_hold(id: str) -> bool:
+    return not {"\n", "\r"}.intersection(id)
 
 
 def no_album(name: str, albums: Sequence[str]) -> DataError:
@@ -108,6 +112,20 @@ class Albums:
                 with atomic_write(file) as written:
                     written.write("".join(f"{id}\n" for id in after))
         return len(set(after) - set(before))
+
+    def follow(self, moved: Mapping[str, str], written: bool) -> None:
+        """Put photos that have moved into the albums that they were in; what cannot be changed stays.
+
+        Args:
+            moved: their new ids by the former ones.
+            written: whether the index has the new ids, so that the former ones go. Before, albums hold both:
+                who is interrupted then has lost no photo of an album.
+        """
+        for name in self.names() if moved else ():
+            with suppress(DataError):
+                held = [id for id in self.ids(name) if _can_hold(moved.get(id, "\n"))]
+                if held:
+                    self.change(name, [moved[id] for id in held], held if written else ())
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[Path]:

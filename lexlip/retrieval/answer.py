@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from lexlip.errors import DataError
 from lexlip.models.word_table import merged
+from lexlip.retrieval.photo import DatedBy
 from lexlip.words.plain_text import folded
 
 NOT_ENGLISH = "this does not look like English, which the model knows: say it in English"
@@ -30,6 +31,8 @@ class Hit:
         taken: when the photo was taken, "2019-07-01T12:30:00"; None: unknown.
         duplicates: ids of near-duplicates with lower scores, if hits are grouped.
         version: changes with the bytes of the photo's file; "": unknown.
+        date, dated: by which it is found by date, and what says so; see `lexlip.retrieval.photo.dated`.
+        latitude, longitude: where it was taken, in degrees north and east (WGS 84); None: unknown.
     """
 
     rank: int
@@ -43,6 +46,10 @@ class Hit:
     taken: str | None = None
     duplicates: list[str] = field(default_factory=list)
     version: str = ""
+    date: str | None = None
+    dated: DatedBy = "unknown"
+    latitude: float | None = None
+    longitude: float | None = None
 
     @property
     def key(self) -> str:
@@ -141,6 +148,11 @@ class Answer:
         return sum(self.well is None or hit.score >= self.well for hit in self.hits)
 
     @property
+    def by_file_time(self) -> int:
+        """The number of hits that do not tell when they were taken, so that only their files date them."""
+        return sum(hit.dated == "file" for hit in self.hits)
+
+    @property
     def above(self) -> int:
         """The number of hits above the cut."""
         return sum(self.cut is None or hit.score >= self.cut for hit in self.hits)
@@ -158,6 +170,7 @@ class Answer:
         """Return the answer as plain dictionaries and lists, as `lexlip search --json` prints it."""
         hits = [{**asdict(hit), "key": hit.key} for hit in self.hits]
         counts = {"above_well": self.above_well, "above": self.above, "below": self.below()}
+        counts["by_file_time"] = self.by_file_time
         return {**asdict(self), "hits": hits, **counts}
 
 

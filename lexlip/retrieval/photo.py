@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from lexlip.data.files import modified
 from lexlip.retrieval.given_words import Texts, texts_of
 from lexlip.retrieval.text_lines import TextLine
+
+DatedBy = Literal["camera", "file", "unknown"]
+"""What says when a photo was taken: it itself, or only the time of its file."""
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,7 @@ class Photo:
         fingerprint: 64 bits, see `lexlip.data.facts`.
         text: lines of text in it, if somebody wanted them read.
         place: where it was taken, in degrees north and east (WGS 84); None is unknown.
+        state: of its file when it was indexed, see `lexlip.data.Source.state`; "" is unknown.
     """
 
     id: str
@@ -42,6 +50,12 @@ class Photo:
     fingerprint: int | None = None
     text: tuple[TextLine, ...] = ()
     place: tuple[float, float] | None = None
+    state: str = ""
+
+    @property
+    def dated(self) -> Dated:
+        """Its date, and what says so."""
+        return dated(self.id, self.taken, self.offset, self.state)
 
     @property
     def version(self) -> str:
@@ -60,7 +74,8 @@ class Photo:
         lists["text"] = [line.text for line in self.text]
         latitude, longitude = self.place or (None, None)
         place = {"latitude": latitude, "longitude": longitude}
-        return {**{name: getattr(self, name) for name in names}, **place, **lists}
+        dates = {"date": self.dated.date, "dated": self.dated.by}
+        return {**{name: getattr(self, name) for name in names}, **dates, **place, **lists}
 
 
 class Dated(NamedTuple):
@@ -69,6 +84,45 @@ class Dated(NamedTuple):
     id: str
     date: str | None
     by_file: bool
+
+    @property
+    def by(self) -> DatedBy:
+        """What says so."""
+        return dated_by(self.date, self.by_file)
+
+
+def dated_by(date: str | None, by_file: bool) -> DatedBy:
+    """Return what says a date; of no date nothing does."""
+    return "unknown" if not date else "file" if by_file else "camera"
+
+
+def dated(id: str, taken: str | None, start: int | None, state: str) -> Dated:
+    """Return a photo's date: when it was taken; if it does not tell, when its file was modified.
+
+    A tar, in which a photo has a `start`, tells nothing of the photos in it. For the others see `Photo`.
+    """
+    if taken is None and start is None and state:
+        return Dated(id, modified(state), True)
+    return Dated(id, taken if taken and _DATE.fullmatch(taken) else None, False)
+
+
+class Span(NamedTuple):
+    """The oldest and the newest of some dates, and their number."""
+
+    first: str | None = None
+    last: str | None = None
+    number: int = 0
+
+
+def facets_of_dates(taken: Span, files: Span) -> dict[str, Any]:
+    """Return what `PhotoTable.facets` says of dates: of photos that tell theirs, and of those files date."""
+    ends = [[date[:10] for date in dates if date] for dates in zip(taken[:2], files[:2], strict=True)]
+    return {
+        "first": min(ends[0], default=None),
+        "last": max(ends[1], default=None),
+        "dated": taken.number + files.number,
+        "by_file_time": files.number,
+    }
 
 
 class Listed(NamedTuple):

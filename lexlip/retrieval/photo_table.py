@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 import threading
 import weakref
@@ -30,14 +29,14 @@ from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.metadata import ANSERINI
 from anserini_bridge.storage import checksum
-from lexlip.data.files import Place, find_location, modified, read_place
+from lexlip.data.files import Place, find_location, local_time, read_place
 from lexlip.data.nearness import distance, is_place
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import GivenWordsTable
 from lexlip.retrieval.given_words import Phrase, Texts
-from lexlip.retrieval.photo import Dated, Listed, Photo
+from lexlip.retrieval.photo import Dated, Listed, Photo, Span, dated, facets_of_dates
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
@@ -47,6 +46,7 @@ from lexlip.retrieval.plain_tables import (
     ROOT_COLUMNS,
     TEXT_COLUMNS,
     TYPES,
+    WRITTEN,
     PlainTables,
     connect,
     row_sum,
@@ -64,7 +64,6 @@ _SMALL = 2**24  # bytes of a table that is compared with its checksum when it is
 _AT_ONCE = 10_000  # ids of one question to SQLite
 _ONE_OF = "id IN (SELECT value FROM json_each(?))"
 _HAS_PLACE = "latitude IS NOT NULL AND longitude IS NOT NULL"
-DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
 def open_photos(index: str | Path, metadata: IndexHeader) -> PhotoTable:
@@ -157,6 +156,11 @@ class PhotoTable(GivenWordsTable):
         """The column with the states of files, or what stands for it where there is none."""
         return "state" if "state" in self._columns else "''"
 
+    @property
+    def _written(self) -> str:
+        """When the file was modified of a photo that it dates, as SQL; see `lexlip.retrieval.photo.dated`."""
+        return WRITTEN if "state" in self._columns else "NULL"
+
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
         return dict(self._all("SELECT id, digest FROM photos"))
@@ -175,26 +179,21 @@ class PhotoTable(GivenWordsTable):
         texts = [" ".join(text for part in parts for text in self._list(part)) for _, *parts in rows]
         return [row[0] for row in rows], texts
 
-    def taken(self, ids: Sequence[str]) -> list[str | None]:
-        """Return when photos were taken; None is unknown."""
-        asked = f"SELECT id, taken FROM photos WHERE {_ONE_OF}"
-        found = dict(self._all(asked, [json.dumps(list(ids))]))
+    def dates(self) -> list[Dated]:
+        """Return the dates of all photos, by id; see `lexlip.retrieval.photo.dated`."""
+        return self._dates("true")
+
+    def dates_of(self, ids: Sequence[str]) -> list[Dated | None]:
+        """Return the dates of some photos; None for those that the index does not hold."""
+        found = {one.id: one for one in self._dates(_ONE_OF, [json.dumps(list(ids))])}
         return [found.get(id) for id in ids]
 
-    def dates(self) -> list[Dated]:
-        """Return when all photos were taken; of those that do not tell, when their files were modified.
-
-        A tar tells nothing of the photos in it.
-        """
-        state = f"CASE WHEN taken IS NULL AND start IS NULL THEN {self._state} END"
-        rows = self._all(f"SELECT id, taken, {state} FROM photos ORDER BY id")
+    def _dates(self, where: str, values: Sequence[Any] = ()) -> list[Dated]:
+        rows = self._all(
+            f"SELECT id, taken, start, {self._state} FROM photos WHERE {where} ORDER BY id", values
+        )
         try:
-            return [
-                Dated(id, modified(state), True)
-                if taken is None and state
-                else Dated(id, taken if taken and DATE.fullmatch(taken) else None, False)
-                for id, taken, state in rows
-            ]
+            return [dated(*row) for row in rows]
         except TypeError as error:  # SQLite keeps anything
             raise self._damaged(error) from None
 
@@ -202,7 +201,7 @@ class PhotoTable(GivenWordsTable):
         """Return the ids of the photos that meet conditions, in any order."""
         if filters.circle and "latitude" not in self._columns:
             return []
-        condition, values = filters.to_sql()
+        condition, values = filters.to_sql(self._written)
         return [id for (id,) in self._all(f"SELECT id FROM photos WHERE {condition}", values)]
 
     def _texts(self, ids: Sequence[str]) -> dict[str, Texts]:
@@ -260,7 +259,7 @@ class PhotoTable(GivenWordsTable):
         """Return the places that are known of photos that meet conditions, degrees north and east [n, 2]."""
         if "latitude" not in self._columns:
             return self._degrees([])
-        condition, values = filters.to_sql()
+        condition, values = filters.to_sql(self._written)
         where = f"{_HAS_PLACE} AND {condition}"
         return self._degrees(self._all(f"SELECT latitude, longitude FROM photos WHERE {where}", values))
 
@@ -281,7 +280,7 @@ class PhotoTable(GivenWordsTable):
         Returns:
             "folders": every folder with the number of photos below it, by name; "first" and "last": days of
             the oldest and the newest photo, or None; "dated", "captioned", "located": how many photos have a
-            date, captions or keywords, and a place.
+            date, captions or keywords, and a place; "by_file_time": how many have their file's date alone.
         """
         return dict(self._facets)
 
@@ -290,20 +289,20 @@ class PhotoTable(GivenWordsTable):
         folders: Counter[str] = Counter()
         for (id,) in self._all("SELECT id FROM photos"):
             folders.update(_folders_above(id))
-        first, last, dated, captioned = self._all(
-            "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken), total(words != '')"
-            " FROM photos"
+        first, last, taken, *written, files, captioned = self._all(
+            "SELECT min(taken), max(taken), count(taken), min(written), max(written), count(written),"
+            f" total(words != '') FROM (SELECT taken, words, {self._written} AS written FROM photos)"
         )[0]
-        if not all(isinstance(day, str | None) for day in (first, last)):  # SQLite keeps anything
+        if not all(isinstance(date, str | None) for date in (first, last)):  # SQLite keeps anything
             raise self._damaged(f"{first!r:.60} is no date")
+        oldest, newest = (local_time(None if time is None else time // 10**9) for time in written)
+        dates = facets_of_dates(Span(first, last, taken), Span(oldest, newest, files))
         located = 0
         if "latitude" in self._columns:
             located = self._all("SELECT count(latitude) FROM photos")[0][0]
         return {
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
-            "first": first,
-            "last": last,
-            "dated": dated,
+            **dates,
             "captioned": int(captioned),
             "located": located,
         }
@@ -446,6 +445,7 @@ class PhotoTable(GivenWordsTable):
             fingerprint=_unsigned(row["fingerprint"]),
             text=lines.get(row["digest"], ()),
             place=place,
+            state=row.get("state") or "",
             **{name: row[name] for name in ("size", "width", "height", "taken", "camera", "digest")},
         )
 
@@ -487,7 +487,7 @@ class OldPhotoTable(PhotoTable):
         there = id in self.paths() if self.paths() else inside
         return Photo(id, path, path) if there else None
 
-    def taken(self, ids: Sequence[str]) -> list[str | None]:
+    def dates_of(self, ids: Sequence[str]) -> list[Dated | None]:
         return [None] * len(ids)
 
     def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -548,7 +548,7 @@ class OldPhotoTable(PhotoTable):
         return []
 
     def facets(self) -> dict[str, Any]:
-        return {"folders": [], "first": None, "last": None, "dated": 0, "captioned": 0, "located": 0}
+        return {"folders": [], **facets_of_dates(Span(), Span()), "captioned": 0, "located": 0}
 
     def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         return read_as_indexed(self._place(id)[1], "", "", folders, sealed=False)

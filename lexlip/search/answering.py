@@ -361,8 +361,8 @@ def _in_order(state: IndexState, found: list[FoundPhoto], how: How) -> list[Foun
     """Return hits newest first, or nearest to a place."""
     ids = [photo.id for photo in found]
     if how.get("sort") == "date":
-        dates = dict(zip(ids, state.photos.taken(ids), strict=True))
-        return sorted(found, key=lambda photo: dates[photo.id] or "", reverse=True)
+        dates = {one.id: one.date or "" for one in state.photos.dates_of(ids) if one}
+        return sorted(found, key=lambda photo: dates.get(photo.id, ""), reverse=True)
     circle, places = (how.get("filters") or Filters()).circle, state.photos.places(ids)
     assert circle is not None
     return sorted(found, key=lambda photo: distance(*places[photo.id], circle.latitude, circle.longitude))
@@ -463,7 +463,9 @@ def _hits(state: IndexState, asked: Asked, found: Sequence[FoundPhoto], first: i
         given = phrases_in(known.given, wanted) if one.named else []
         words = {phrase: one.named / len(given) for phrase in given} | words
         about = known.width, known.height, known.taken, list(one.duplicates), known.version
-        hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about))
+        dated = known.dated
+        when_and_where = dated.date, dated.by, *(known.place or (None, None))
+        hits.append(Hit(rank, one.id, known.path, one.score, words, None, *about, *when_and_where))
     return hits
 
 

@@ -7,19 +7,17 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexlip.retrieval.answer import key_of
+from lexlip.retrieval.photo import dated_by
 from lexlip.search.cursors import Cursor, begin, digest
 from lexlip.search.unmet import why_unmet
 
 if TYPE_CHECKING:
     from lexlip.retrieval.filters import Filters
-    from lexlip.retrieval.photo import Photo
+    from lexlip.retrieval.photo import DatedBy, Photo
     from lexlip.search.answering import IndexState
 
 Order = Literal["newest", "oldest"]
 """Of photos by date."""
-
-DatedBy = Literal["camera", "file", "unknown"]
-"""What says when a photo was taken: it itself, or only the time of its file."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +141,5 @@ def _at(start: Cursor, first: int) -> str:
 
 
 def _listed(photo: Photo, date: str, by_file: bool) -> ListedPhoto:
-    dated: DatedBy = "unknown" if not date else "file" if by_file else "camera"
     about = photo.width, photo.height, photo.taken
-    return ListedPhoto(photo.id, photo.path, *about, date or None, dated, photo.version)
+    return ListedPhoto(photo.id, photo.path, *about, date or None, dated_by(date, by_file), photo.version)

@@ -38,8 +38,11 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     if (filters.after or filters.before) and not dated:
         return f"no photo {where} has a date"
     if dated and not photos.select(replace(filters, caption=None)):
-        days = sorted(day[:10] for day in photos.taken(dated) if day)
-        return f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
+        dates = [one for one in photos.dates_of(dated) if one and one.date]
+        days = sorted(str(one.date)[:10] for one in dates)
+        none = f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
+        files = sum(one.by_file for one in dates)
+        return f"{none}, {files} of {len(dates)} by the time of the file alone" if files else none
     if not photos.select(Filters(caption=filters.caption)):
         return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
     return "no photo meets all the filters at once: leave one out"

@@ -55,6 +55,7 @@ MAPPING = {
         "scheme": _KEPT,
         FIELD: {"type": "rank_features"},
         "taken": _WORD,
+        "modified": {"type": "long"},
         "place": {"type": "geo_point"},
         "folders": _WORD,
         "said": {**_WORD, "doc_values": False},

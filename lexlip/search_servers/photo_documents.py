@@ -5,6 +5,7 @@
     id, model, scheme   as in every export
     words               weights by the number of the word
     taken, place        of the photo, and
+    modified            of one that does not tell when it was taken: when its file was, in seconds since 1970
     folders             all folders that it lies in, from the uppermost on, and
     said                the words of its captions and keywords, for filters
     given               the same texts, and its names, as `lexlip.retrieval.given_words` has them, and
@@ -32,6 +33,7 @@ from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
+from lexlip.data.files import modified_at
 from lexlip.data.nearness import is_place
 from lexlip.indexing.table_writer import side_names, split_path
 from lexlip.other_engines.engine_contract import FIELD, Document, Made
@@ -44,6 +46,8 @@ from lexlip.words.plain_text import composed
 
 FORMAT = 2
 ABOUT = "lexlip"
+MODIFIED = "modified"
+"""What an index says of itself, in `extra`, whose documents have this field: those of older ones lack it."""
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
@@ -241,8 +245,10 @@ def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
         name: [" ".join(words) for words in of_field if words]
         for name, of_field in texts_of(id, texts, lines).items()
     }
+    by_file = facts["taken"] is None and facts["start"] is None  # as `lexlip.retrieval.photo.dated` has it
     return {
         "taken": facts["taken"],
+        "modified": modified_at(facts["state"]) if by_file else None,
         "place": facts["place"] and {"lat": facts["place"][0], "lon": facts["place"][1]},
         "folders": [composed(above) for above in _folders_above(id)],
         "said": list(dict.fromkeys(words_of(" ".join(texts)))),
@@ -316,5 +322,6 @@ def photo_of(id: str, facts: Mapping[str, Any], file: str) -> Photo:
         fingerprint=None if print is None else int(print, 16),
         text=lines_of(facts["text"] or []),
         place=facts["place"] and tuple(facts["place"]),
+        state=facts["state"],
         **{name: facts[name] for name in names},
     )

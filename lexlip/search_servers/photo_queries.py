@@ -49,8 +49,8 @@ class Between:
     """A field's value is not below `first`, and below `end`; None: of no matter."""
 
     field: str
-    first: str | None = None
-    end: str | None = None
+    first: str | int | None = None
+    end: str | int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,18 @@ def with_ids(ids: Iterable[str]) -> Condition:
     return Keyed(tuple(map(key_of, ids)))
 
 
-def meets(filters: Filters) -> list[Condition]:
-    """Return the conditions of filters; see `Filters.to_sql`, which says the same in SQL."""
+def meets(filters: Filters, by_file: bool) -> list[Condition]:
+    """Return the conditions of filters; see `Filters.to_sql`, which says the same in SQL.
+
+    `by_file`: whether documents have the times of files that date photos; an older index lacks them.
+    """
     if filters.within and not filters.near:
         raise DataError(FROM_WHERE)
     asked: list[Condition] = []
-    if filters.after:
-        asked.append(Between("taken", first=filters.after))
-    if filters.before:
-        asked.append(Between("taken", end=filters.before + LAST))
+    if filters.after or filters.before:
+        first, end = filters.after or None, filters.before + LAST if filters.before else None
+        files = [Between("modified", *filters.written)] if by_file else []
+        asked.append(any_of([Between("taken", first, end), *files]))
     if filters.below:
         asked.append(Is("folders", (composed(filters.below),)))
     asked += [Is("said", (word,)) for word in words_of(filters.caption or "")]

@@ -34,6 +34,7 @@ from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.retrieval.photo import Listed
 from lexlip.search_servers.photo_documents import (
+    MODIFIED,
     NO_TEXT,
     About,
     TextFacts,
@@ -45,6 +46,7 @@ from lexlip.search_servers.photo_documents import (
     text_facts,
 )
 from lexlip.search_servers.photo_index import Add, PhotoIndex
+from lexlip.search_servers.server_albums import ServerAlbums
 from lexlip.search_servers.server_photos import ServerPhotos
 from lexlip.search_servers.server_texts import forget_texts, read_unread
 from lexlip.sparse.balance import scheme_of
@@ -249,7 +251,12 @@ def _metadata(
 
 def _of_photos(metadata: IndexMetadata, source: Source, listed: float, text: bool) -> IndexMetadata:
     """Return the same of an index of these photos, whose text is read or not."""
-    extra = {"reader": READER, **describe_collection(source, ROOT, listed), **({"text": 1} if text else {})}
+    extra = {
+        "reader": READER,
+        MODIFIED: 1,
+        **describe_collection(source, ROOT, listed),
+        **({"text": 1} if text else {}),
+    }
     return metadata_of(
         metadata.encoder,
         metadata.quantization,
@@ -374,12 +381,17 @@ class _Run:
             self.held = set(held.ids())
         self._check_deletions(len(plan.deleted - self.moved))
         self.moved |= plan.moved
+        if MODIFIED not in self.about.metadata.extra:
+            self.index.make(there=True)  # before a document has the new field
+        moves = plan.moves(self.source)
+        ServerAlbums(self.index).follow(moves, written=False)
         self.changed |= self._ids(plan.changes.changed)
         with self.index.bulks() as add:
             self._write_known(plan, add)
             self._write_described(plan, held, add)
             if plan.to_encode:
                 self._encode(plan, add)
+        ServerAlbums(self.index).follow(moves, written=True)
 
     def _write_known(self, plan: Plan, add: Add) -> None:
         """Write photos whose content the index has, in place of those that have moved."""
@@ -393,12 +405,16 @@ class _Run:
                 add((key_of(before), None))
 
     def _write_described(self, plan: Plan, held: _Held, add: Add) -> None:
-        """Write the captions of photos that have not changed else."""
+        """Write the captions of photos that have not changed else; in an older index all photos anew."""
         listed = held.listed()
         items = (self.source.items[number] for number in plan.unchanged)
         captions = {item.id: item.captions for item in items if listed[item.id].captions != item.captions}
         self.described += len(captions)
-        self.index.write_facts({id: {"captions": list(texts)} for id, texts in captions.items()}, add)
+        facts = {id: {"captions": list(texts)} for id, texts in captions.items()}
+        if MODIFIED not in self.about.metadata.extra:
+            others = set(held.ids()) - plan.moved - self._ids(plan.known)
+            facts = {id: facts.get(id, {}) for id in sorted(others)}
+        self.index.write_facts(facts, add)
 
     def _encode(self, plan: Plan, add: Add) -> None:
         def take(rows: Rows, photos: list[tuple[int, Facts]]) -> None:

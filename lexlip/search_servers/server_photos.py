@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexlip.data.files import Place, modified
+from lexlip.data.files import Place, local_time
 from lexlip.errors import UnreadableImage
 from lexlip.queries.query_language import edit_distances
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import FEWEST_LETTERS
 from lexlip.retrieval.given_words import Phrase
-from lexlip.retrieval.photo import Dated, Photo
-from lexlip.retrieval.photo_table import DATE, PhotoTable
+from lexlip.retrieval.photo import Dated, Photo, Span, dated, facets_of_dates
+from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.retrieval.seal import read_as_indexed
-from lexlip.search_servers.photo_documents import facts_of, photo_of
+from lexlip.search_servers.photo_documents import MODIFIED, facts_of, photo_of
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import Condition, Has, Scored, all_of, meets, was_given
 
@@ -28,7 +28,7 @@ UNNAMED = "no folder of photos is named: give --photos FOLDER"
 _FACTS = ("id", "facts")
 _MOST = 10_000  # folders, and words that a mistyped one may stand for
 _LONGEST = 30  # letters of a mistyped word: a regular expression has at most 1,000 characters
-_HAS = {name: Has(field) for name, field in (("dated", "taken"), ("captioned", "said"), ("located", "place"))}
+_LOCATED = Has("place")
 
 
 class ServerPhotos(PhotoTable):
@@ -40,8 +40,8 @@ class ServerPhotos(PhotoTable):
 
     may_lack_places = False
 
-    def __init__(self, index: PhotoIndex, folders: Sequence[str] = ()) -> None:
-        self._index = index
+    def __init__(self, index: PhotoIndex, folders: Sequence[str] = (), by_file: bool = False) -> None:
+        self._index, self._by_file = index, by_file
         self._folders = [os.path.realpath(folder) for folder in folders]
 
     def close(self) -> None:
@@ -67,22 +67,23 @@ class ServerPhotos(PhotoTable):
         places = [f"{root}/{file}" for root in roots]
         return next(filter(os.path.lexists, places), places[0])
 
-    def taken(self, ids: Sequence[str]) -> list[str | None]:
-        return [None if photo is None else photo.taken for photo in self.get(ids)]
+    def dates_of(self, ids: Sequence[str]) -> list[Dated | None]:
+        return [None if photo is None else photo.dated for photo in self.get(ids)]
 
     def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
         return {photo.id: photo.place for photo in self.get(ids) if photo and photo.place}
 
     def located(self, filters: Filters) -> NDArray[np.float64]:
-        places = self.places(self._that([*meets(filters), _HAS["located"]]))
+        places = self.places(self._that([*meets(filters, self._by_file), _LOCATED]))
         return np.array(list(places.values()), dtype=np.float64).reshape(-1, 2)
 
     def dates(self) -> list[Dated]:
         with self._index.understood():
-            return [_dated(*facts_of(document)) for document in self._index.facts()]
+            found = map(facts_of, self._index.facts())
+            return [dated(id, facts["taken"], facts["start"], facts["state"]) for id, facts in found]
 
     def select(self, filters: Filters) -> list[str]:
-        return self._that(meets(filters))
+        return self._that(meets(filters, self._by_file))
 
     def _that(self, conditions: Iterable[Condition]) -> list[str]:
         return self._index.ids(all_of(conditions))
@@ -136,13 +137,19 @@ class ServerPhotos(PhotoTable):
     @cached_property
     def _facets(self) -> dict[str, Any]:
         folders = self._index.terms("folders", ".*", _MOST)
-        first, last = (self._index.first("taken", order) for order in ("asc", "desc"))
+        captioned, located = self._index.counts([Has("said"), _LOCATED])
+        files = self._span(MODIFIED) if self._by_file else Span()
+        oldest, newest = (local_time(None if time is None else int(time)) for time in files[:2])
         return {
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
-            "first": first and first[:10],
-            "last": last and last[:10],
-            **dict(zip(_HAS, self._index.counts(list(_HAS.values())), strict=True)),
+            **facets_of_dates(self._span("taken"), Span(oldest, newest, files.number)),
+            "captioned": captioned,
+            "located": located,
         }
+
+    def _span(self, field: str) -> Span:
+        first, last = (self._index.first(field, order) for order in ("asc", "desc"))
+        return Span(first, last, self._index.count(Has(field)))
 
     # ---- files ----
 
@@ -162,11 +169,3 @@ class ServerPhotos(PhotoTable):
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         photos = zip(ids, self.get(ids), strict=True)
         return group_alike([(id, p.digest, p.fingerprint) if p else (id, "", None) for id, p in photos])
-
-
-def _dated(id: str, facts: Mapping[str, Any]) -> Dated:
-    """Return when a photo was taken; see `PhotoTable.dates`."""
-    taken = facts["taken"]
-    if taken is None and facts["start"] is None and facts["state"]:
-        return Dated(id, modified(facts["state"]), True)
-    return Dated(id, taken if taken and DATE.fullmatch(taken) else None, False)

@@ -10,7 +10,7 @@ from lexlip.retrieval.albums import Albums
 from lexlip.search.answering import Conditions, IndexState
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search_servers.photo_index import STORES, PhotoIndex
-from lexlip.search_servers.photo_queries import Condition, meets, was_given, with_ids
+from lexlip.search_servers.photo_queries import Condition, was_given, with_ids
 from lexlip.search_servers.server_albums import ServerAlbums
 from lexlip.search_servers.server_stage import Allowed, ServerStage
 
@@ -34,7 +34,7 @@ class ServerState(IndexState):
 
     def _among(self, asked: Conditions, of: Sequence[str] | None = None) -> Allowed:
         """Return the photos, or `of` some, that meet conditions, for the stage's search."""
-        met: list[Condition] = meets(asked.filters) if asked.filters else []
+        met: list[Condition] = self.stage.meets(asked.filters) if asked.filters else []
         met += [was_given(phrase, [name]) for name, wanted in asked.narrowed for phrase in wanted]
         met += [] if of is None else [with_ids(of)]
         return self.stage.among(met, asked.without, asked.not_given)

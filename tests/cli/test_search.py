@@ -49,6 +49,7 @@ def test_json(indexed: Run, library: Path) -> None:
             "above_well",
             "above",
             "below",
+            "by_file_time",
         ),
     ]
     assert answer["query"] == ALL
@@ -59,7 +60,7 @@ def test_json(indexed: Run, library: Path) -> None:
     for hit in answer["hits"]:
         assert list(hit) == [
             *("rank", "id", "path", "score", "words", "probability", "width", "height", "taken"),
-            *("duplicates", "version", "key"),
+            *("duplicates", "version", "date", "dated", "latitude", "longitude", "key"),
         ]
         assert hit["path"] == str(library / hit["id"])
         assert Path(hit["path"]).is_file()

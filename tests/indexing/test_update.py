@@ -25,6 +25,7 @@ from lexlip.indexing import update as update_module
 from lexlip.indexing.report import Updated
 from lexlip.indexing.update import check_deletions, update_photos
 from lexlip.models.lexlip import LexLIP
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.photo_table import PhotoTable, open_photos
@@ -304,8 +305,10 @@ def test_a_moved_photo_is_not_encoded_again(
     for number in range(6):
         (photos / f"{number}.jpg").rename(photos / "deep" / f"{5 - number}.jpg")
     (photos / "5.txt").rename(photos / "deep" / "0.txt")
+    Albums(index).change("some", ["gone.jpg", "4.jpg", "0.jpg"])
     monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
     done = update(photos, index)
+    assert Albums(index).ids("some") == ["gone.jpg", "deep/1.jpg", "deep/5.jpg"]
     assert counts(done) == (0, 0, 0, 0)
     assert done.moved == 6
     assert ids_of(index) == [f"deep/{number}.jpg" for number in range(6)]

@@ -7,7 +7,8 @@ import pytest
 from lexlip.mcp.photo_tools import quoted, text_of_answer, text_of_photo, text_of_reasons, text_of_status
 from lexlip.retrieval.answer import Answer, Hit
 
-HIT = Hit(4, "a\nb.jpg", "/x/a\nb.jpg", 0.5, {"dog": 0.3, "snow": 0.2}, taken="2019-07-01T12:30:00")
+DATE = "2019-07-01T12:30:00"
+HIT = Hit(4, "a\nb.jpg", "/x/a\nb.jpg", 0.5, {"dog": 0.3, "snow": 0.2}, date=DATE, dated="camera")
 
 
 def test_an_answer() -> None:
@@ -22,6 +23,12 @@ def test_an_answer() -> None:
         "words to add or exclude: ski, red",
         'there are more: the same call with cursor "1.a.b"',
     ]
+
+
+def test_where_and_when() -> None:
+    by_file = replace(HIT, dated="file", latitude=45.76, longitude=-4.8357891)
+    said = 'id "a\\nb.jpg", its file is of 2019-07-01T12:30:00, at 45.76000, -4.83579, file '
+    assert said in text_of_answer(Answer("x", {}, [by_file], {}, []))
 
 
 def test_hits_that_fit_in_part() -> None:
@@ -67,7 +74,7 @@ def test_reasons() -> None:
 def test_a_photo() -> None:
     known: dict[str, Any] = {
         **{"id": "a", "path": "/a", "width": 0, "height": 0, "taken": None, "camera": None},
-        **{"latitude": None, "longitude": None},
+        **{"latitude": None, "longitude": None, "date": None, "dated": "unknown"},
         **{"captions": [], "keywords": [], "text": [], "words": {}},
     }
     assert text_of_photo(known) == 'photo "a", "/a"'
@@ -78,12 +85,15 @@ def test_a_photo() -> None:
         'captions: "x\\ny", "z"',
         "words: dog 1.000",
     ]
+    known |= {"taken": None, "date": DATE, "dated": "file", "latitude": 45.5, "longitude": -9.0}
+    assert text_of_photo(known).splitlines()[2:4] == [f"its file is of {DATE}", "place: 45.50000, -9.00000"]
 
 
 def test_a_status() -> None:
     status = {
         **{"index": "/i", "documents": 5, "kind": "dense", "model": "m", "made": "now", "words": False},
         **{"first": "2014-01-01", "last": "2015-01-01", "dated": 2, "captioned": 1, "folders_in_all": 3},
+        **{"by_file_time": 0},
         **{"folders": [{"folder": "a", "photos": 2}], "albums": ["two\nlines"]},
     }
     assert text_of_status(status).splitlines() == [
@@ -94,6 +104,8 @@ def test_a_status() -> None:
         'folders: "a" (2) and 2 more',
         'albums: "two\\nlines"',
     ]
+    of_files = text_of_status({**status, "by_file_time": 1}).splitlines()[2]
+    assert of_files.endswith("from 2014-01-01 to 2015-01-01; of 1 of them only the file has one")
 
 
 @pytest.mark.parametrize(

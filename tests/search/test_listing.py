@@ -89,8 +89,8 @@ def test_the_oldest_may_come_first(search: PhotoSearch, album: Path) -> None:
     ("filters", "is_meant"),
     [
         (Filters(folder="2019"), lambda id, date, by: id.startswith("2019/")),
-        (Filters(after="2019-03"), lambda id, date, by: by == "camera" and date >= "2019-03"),
-        (Filters(before="2018"), lambda id, date, by: by == "camera" and date < "2019"),
+        (Filters(after="2019-03"), lambda id, date, by: date >= "2019-03"),
+        (Filters(before="2018"), lambda id, date, by: date < "2019"),
         (Filters(caption="number 3"), lambda id, date, by: int(Path(id).stem) % 4 == 3),
         (Filters(folder="old", after="2019"), lambda id, date, by: id.startswith("old/") and date >= "2019"),
     ],
@@ -104,11 +104,25 @@ def test_filters_hold(search: PhotoSearch, album: Path, filters: Filters, is_mea
     assert sum(month.photos for month in timeline.months) == len(expected)
 
 
+def test_a_search_counts_what_the_list_counts(search: PhotoSearch, album: Path) -> None:
+    for after, before in (("2017", "2017-06"), ("2017-10-03", "2018"), ("2019", None)):
+        expected = [one for one in of_files(album) if after <= one[1] and one[1] < f"{before or '9'}~"]
+        assert ("file" in {by for _, _, by in expected}) == (before is not None)
+        how = {"filters": Filters(after, before), "sort": "date"}
+        answer = search.text("two dogs in snow", NUMBER, **how)  # type: ignore[arg-type]
+        found = [(hit.id, hit.date, hit.dated) for hit in answer.hits]
+        assert set(found) == set(expected)
+        assert [date for _, date, _ in found] == sorted((str(date) for _, date, _ in found), reverse=True)
+        assert answer.by_file_time == sum(by == "file" for _, _, by in found)
+        similar = search.similar("2.jpg", NUMBER, **how)  # type: ignore[arg-type]
+        assert {hit.id for hit in similar.hits} == {id for id, _, _ in expected} - {"2.jpg"}
+
+
 def test_a_photo_has_what_a_hit_has(search: PhotoSearch) -> None:
     hits = {hit.id: hit for hit in search.text("two dogs in snow", 1000).hits}
     for photo in search.listed(1000).photos:
         hit = hits[photo.id]
-        for name in ("key", "path", "width", "height", "taken", "version"):
+        for name in ("key", "path", "width", "height", "taken", "date", "dated", "version"):
             assert getattr(photo, name) == getattr(hit, name)
         assert photo.taken == (photo.date if photo.dated == "camera" else None)
 

@@ -1,5 +1,6 @@
 """Why no photo meets filters, of tables of photos that are made here."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ FACTS = {
     "dated/a.jpg": Facts(taken="2014-05-03T10:00:00", keywords=("snow",)),
     "dated/b.jpg": Facts(taken="2016-01-01T00:00:00"),
     "z/y/c.jpg": Facts(keywords=("dog",)),
+    "files/d.jpg": Facts(taken="2020-02-03T00:00:00"),
+    "files/e.jpg": Facts(state=f"9 {datetime(2021, 3, 4).timestamp():.0f}000000000 1"),
 }
 
 
@@ -35,14 +38,16 @@ def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
     ("filters", "says"),
     [
         (Filters(folder="z"), ""),
-        (Filters(folder="nosuch"), "no photo is in the folder nosuch; folders are dated, z, z/y"),
+        (Filters("2021", "2021", "files"), ""),
+        (Filters(folder="nosuch"), "no photo is in the folder nosuch; folders are dated, files, z, z/y"),
         (
             Filters("2030", folder="./no\tsuch/"),
-            r"no photo is in the folder no\tsuch; folders are dated, z, z/y",
+            r"no photo is in the folder no\tsuch; folders are dated, files, z, z/y",
         ),
         (
             Filters("2030"),
-            "no photo of this index has such a date; they were taken from 2014-05-03 to 2016-01-01",
+            "no photo of this index has such a date; they were taken from 2014-05-03 to 2021-03-04, 1 of 4 by"
+            " the time of the file alone",
         ),
         (
             Filters("2015", "2015", "dated"),

@@ -1,8 +1,10 @@
 """Indexes of a test's own on the servers that `make servers` starts, for photos, and photos for them."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,10 @@ def write_library(folder: Path, number: int = 48) -> Path:
         if keywords := KEYWORDS[photo % 4]:
             exif[0x9C9E] = keywords.encode("utf-16-le")
         name = f"{NAMES[photo // 4 % 4]} {photo}"
-        scenes.image(photo).save(below / f"{name}.jpg", exif=exif)
+        file = below / f"{name}.jpg"
+        scenes.image(photo).save(file, exif=exif)
+        written = datetime(2014 + photo % 8, 1 + photo % 12, 3, 4).timestamp()
+        os.utime(file, (written, written))
         if photo % 6:
             (below / f"{name}.txt").write_text(CAPTIONS[(photo + 1) % len(CAPTIONS)] + "\n")
     twin = next(iter(sorted(folder.rglob("*.jpg"))))

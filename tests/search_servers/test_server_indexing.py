@@ -17,8 +17,10 @@ from lexlip.errors import DataError
 from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.search_servers import photo_index, server_indexing
+from lexlip.search_servers.photo_documents import MODIFIED, key_of, with_facts
 from lexlip.search_servers.photo_index import PhotoIndex
-from tests.cli.conftest import Run, as_json, error
+from lexlip.search_servers.server_albums import ServerAlbums
+from tests.cli.conftest import ALL, Run, as_json, error
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
 from tests.other_engines.real_servers import asked, dying, load, place, with_tls
@@ -40,6 +42,35 @@ def test_the_report_is_that_of_an_index_in_a_folder(lexlip: Run, photos: Path, a
             del here[name], there[name]
         assert here == there
     assert not list(Path().glob(f"*{address[-6:]}*"))
+
+
+def test_an_older_index_learns_the_times_of_files(lexlip: Run, photos: Path, address: str) -> None:
+    """One whose documents have no `modified`."""
+    indexed(lexlip, address)
+    index = PhotoIndex.at(address)
+    about = index.described()
+    del about.metadata.extra[MODIFIED]
+    known = index.get([f"{number}.jpg" for number in range(6)])
+    index.write([(key_of(one["id"]), {**with_facts(one, {}), "modified": None}) for one in known])
+    index.say(about)
+    index.refresh()
+
+    def found(*asked: str) -> list[str]:
+        answer = as_json(lexlip, "search", ALL, "--server", address, *asked)
+        return sorted(hit["id"] for hit in answer["hits"])
+
+    assert found("--after", "2014") == []
+    albums = ServerAlbums(index)
+    albums.change("some", ["3.jpg", "0.jpg"])
+    (photos / "3.jpg").rename(photos / "moved.jpg")
+    (photos / "4.txt").write_text("a new caption\n")
+    assert counts(indexed(lexlip, address)) == {"unchanged": 5, "moved": 1, "described": 1}
+    assert found("--after", "2014") == found() == ["0.jpg", "1.jpg", "2.jpg", "4.jpg", "5.jpg", "moved.jpg"]
+    assert found("--before", "2014") == []
+    assert albums.ids("some") == ["0.jpg", "moved.jpg"]
+    before = versions(address)
+    assert counts(indexed(lexlip, address)) == {"unchanged": 6}
+    assert versions(address) == before
 
 
 def test_only_what_has_changed_is_written(

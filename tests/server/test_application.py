@@ -29,7 +29,13 @@ def test_the_description_is_whole(server: Serving) -> None:
         *("get /api/telling", "get /api/facets", "get /api/photos/{key}", "get /api/photos/{key}/thumbnail"),
         *("get /api/photos/{key}/original", "get /api/photos/{key}/places", "get /api/photos/{key}/heat"),
         *("get /api/photos", "get /api/timeline", "get /api/status", "post /api/update", "get /api/health"),
-        *("get /api/map", "post /api/download", "get /api/albums", "post /api/albums/{name}"),
+        *(
+            "get /api/map",
+            "get /api/towns",
+            "post /api/download",
+            "get /api/albums",
+            "post /api/albums/{name}",
+        ),
     }
     errors = described["paths"]["/api/search"]["get"]["responses"]["422"]["content"]
     assert list(errors) == ["application/problem+json"]

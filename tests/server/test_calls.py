@@ -348,6 +348,23 @@ def test_the_map_says_where_photos_were_taken(model_folder: Path, tmp_path: Path
             problem(server.client.get("/api/map", params=wrong), 422)
 
 
+def test_the_largest_towns_of_a_map(
+    server: Serving, towns_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(towns_home))
+    part = {"west": 4, "east": 6, "south": 45, "north": 46, "limit": 3}
+    lyon, *_ = towns = server.get("/towns", params=part)["towns"]
+    assert len(towns) == 3
+    assert lyon == {
+        "name": "Lyon",
+        "latitude": pytest.approx(45.75, abs=0.02),
+        "longitude": pytest.approx(4.85, abs=0.02),
+    }
+    assert server.get("/towns", params={"west": -1, "east": 1, "south": -1, "north": 1}) == {"towns": []}
+    for wrong in ({"west": 10, "east": 10}, {"limit": 0}, {"columns": 3}):
+        problem(server.client.get("/api/towns", params=wrong), 422)
+
+
 def test_dense_indexes_answer_without_words(dense_server: Serving) -> None:
     answer = dense_server.search("two dogs", k=3)
     assert len(answer["hits"]) == 3

@@ -27,7 +27,7 @@ from lexlip.retrieval.collection import check_stored
 from lexlip.retrieval.photo_table import open_photos
 
 OF_PHOTOS = frozenset(
-    {"get", "paths", "taken", "dates", "select", "same_name", "facets", "read", "send_sealed"}
+    {"get", "paths", "dates", "dates_of", "select", "same_name", "facets", "read", "send_sealed"}
     | {"given_counts", "given", "having", "spelled_like"}
 )
 """Methods of `PhotoTable` that a shard is asked for; all others are of `ImpactSearcher`."""

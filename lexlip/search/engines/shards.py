@@ -291,8 +291,8 @@ class ShardedPhotos(PhotoTable):
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         return self._each("get", ids)
 
-    def taken(self, ids: Sequence[str]) -> list[str | None]:
-        return self._each("taken", ids)
+    def dates_of(self, ids: Sequence[str]) -> list[Dated | None]:
+        return self._each("dates_of", ids)
 
     def dates(self) -> list[Dated]:
         return sorted(dated for dates in self._searcher.all("dates") for dated in dates)
@@ -333,9 +333,10 @@ class ShardedPhotos(PhotoTable):
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
             "first": min((one["first"] for one in found if one["first"]), default=None),
             "last": max((one["last"] for one in found if one["last"]), default=None),
-            "dated": sum(one["dated"] for one in found),
-            "captioned": sum(one["captioned"] for one in found),
-            "located": sum(one["located"] for one in found),
+            **{
+                name: sum(one[name] for one in found)
+                for name in ("dated", "by_file_time", "captioned", "located")
+            },
         }
 
     def read(self, id: str) -> bytes:

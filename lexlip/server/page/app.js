@@ -235,8 +235,15 @@ class App extends Component {
 		}, seconds * 1000);
 	}
 
-	saying({ length, done, well, cut, answer }) {
-		if (answer.total) return photos(answer.total);
+	saying(results) {
+		const { query, byFile } = results;
+		if (results.answer.total) return photos(results.answer.total); // the headings tell of files
+		const said = this.fitting(results);
+		const byDate = query.after || query.before || query.sort === "date";
+		return byDate && byFile ? `${said}; ${count(byFile)} dated by the file` : said;
+	}
+
+	fitting({ length, done, well, cut, answer }) {
 		if (!length) return "no photo fits";
 		if (cut === 0) return "nothing fits well; showing what comes nearest";
 		const fit = (number) => `${photos(number)} fit${number === 1 ? "s" : ""}`;

@@ -1,6 +1,7 @@
 // The hits in justified rows. Only rows near the screen are in the document.
 import { Component, createRef, html, quoted, shown } from "./html.js";
 import { Rows, shape } from "./rows.js";
+import { asks } from "./address.js";
 import { thumbnail } from "./api.js";
 import { tick } from "./select.js";
 
@@ -24,10 +25,10 @@ const covered = () =>
 const nameOf = (id) => id.slice(id.lastIndexOf("/") + 1);
 
 /** What is written under a photo: its file's name, and the date. */
-function named({ id, taken, date }) {
+function named({ id, date, dated }) {
 	const name = nameOf(id);
-	const day = (taken ?? date ?? "").slice(0, 10);
-	return html`<p class="name"><bdi title=${name}>${name}</bdi> <small>${day && !taken ? `${day} (file)` : day}</small></p>`;
+	const day = (date ?? "").slice(0, 10);
+	return html`<p class="name"><bdi title=${name}>${name}</bdi> <small>${dated === "file" ? `${day} (file)` : day}</small></p>`;
 }
 
 function lineText(results, index) {
@@ -213,7 +214,8 @@ export class Grid extends Component {
 		const hit = results.hit(index);
 		const key = results.keys[index];
 		const words = shares(hit, results.answer);
-		const date = (hit.date ?? (results.query.sort === "date" ? hit.taken : null))?.slice(0, 10);
+		const byDate = results.query.sort === "date" || !asks(results.query);
+		const date = byDate ? hit.date?.slice(0, 10) : null;
 		const alt = words.length ? words.map((pair) => pair.join(" ")).join(", ") : nameOf(hit.id);
 		const visible = !this.state.fast || this.pictures.has(index);
 		if (visible) this.pictures.add(index);

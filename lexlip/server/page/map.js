@@ -1,8 +1,11 @@
 // A map of where photos were taken: circles with their number; one leads nearer, or narrows to what is there.
 import { Component, createRef, html, photos } from "./html.js";
 import { Gone, get } from "./api.js";
+import { Town, named } from "./towns.js";
 
 const CELL = 56; // pixels of a cell whose photos are one circle
+const RIM = 2; // pixels around a circle
+const FONT = 0.75; // rem of the names of towns
 const LEAST = 1; // degrees from south to north that are shown at least: coast lines tell nothing any more
 const SMALL = 30; // kilometres: circles whose photos lie in so small a radius narrow
 const A_DEGREE = 111.195; // kilometres from south to north
@@ -57,7 +60,7 @@ const said = ({ photos: many, latitude, longitude }) => {
 export class PhotoMap extends Component {
 	root = createRef();
 	held = new Map(); // where pointers press the map
-	state = { spots: [], x: 0, y: 0, height: 0, problem: "" };
+	state = { spots: [], towns: [], x: 0, y: 0, height: 0, problem: "" };
 
 	componentDidMount() {
 		this.root.current.focus();
@@ -126,8 +129,32 @@ export class PhotoMap extends Component {
 		Object.assign(box, { east: Math.min(west + width, 180), north: Math.min(north, 90) });
 		const cells = (share, pixels) => clamp(Math.round((share * pixels) / CELL), 1, 40);
 		const columns = cells((box.east - box.west) / width, wide);
-		const spots = await this.ask({ ...box, columns, rows: cells((box.north - box.south) / height, high) });
-		if (spots) this.setState({ spots: apart(spots, wide / width, high / height) });
+		const found = await this.ask({ ...box, columns, rows: cells((box.north - box.south) / height, high) });
+		if (!found) return;
+		const spots = apart(found, wide / width, high / height);
+		this.setState({ spots, towns: [] });
+		this.name(box, spots, [west, north, width, height]);
+	}
+
+	/** Names of towns come behind the circles; without them the map is as good as before. */
+	async name(box, spots, [west, north, width, height]) {
+		const { signal } = this.abort;
+		const answer = await get("towns", box, signal).catch(() => null);
+		if (!answer || signal.aborted || this.closed) return;
+		const [wide, high] = this.size;
+		const at = ({ longitude, latitude }) => [((longitude - west) * wide) / width, ((north - latitude) * high) / height];
+		const circles = spots.map((spot) => {
+			const [x, y] = at(spot);
+			return { x, y, size: sizeOf(spot) + 2 * RIM };
+		});
+		const zooms = this.root.current.querySelector(".zooms");
+		const [left, top] = [zooms.offsetLeft, zooms.offsetTop];
+		const taken = [{ left, top, right: left + zooms.offsetWidth, bottom: top + zooms.offsetHeight }];
+		const pen = document.createElement("canvas").getContext("2d");
+		const { fontFamily } = getComputedStyle(this.root.current);
+		pen.font = `${parseFloat(getComputedStyle(document.documentElement).fontSize) * FONT}px ${fontFamily}`;
+		const widthOf = (name) => Math.ceil(pen.measureText(name).width);
+		this.setState({ towns: named(answer.towns, circles, taken, [wide, high], at, widthOf) });
 	}
 
 	/** So many times nearer, or farther; what lies at a place of the map, in shares of its size, comes to another. */
@@ -228,7 +255,7 @@ export class PhotoMap extends Component {
 		return html`<ellipse cx=${longitude} cy=${-latitude} rx=${high / narrow(latitude)} ry=${high} />`;
 	}
 
-	render({ near, within, onChoose }, { spots, height, problem }) {
+	render({ near, within, onChoose }, { spots, towns, height, problem }) {
 		const part = height ? this.part() : [-180, 90, 360, 180];
 		const [west, north, width, tall] = part;
 		return html`
@@ -239,6 +266,7 @@ export class PhotoMap extends Component {
 					<g transform="scale(.1)"><use href="vendor/land.svg#land" /></g>
 					${DEGREES.test(near) && this.circle(near, within)}
 				</svg>
+				${towns.map((town) => html`<${Town} key=${town.name} town=${town} part=${part} />`)}
 				${spots.map((spot) => this.spot(spot, part))}
 				<div class="zooms">
 					<button aria-label="nearer" onClick=${() => this.zoom(ZOOM)}>+</button>

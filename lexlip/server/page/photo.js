@@ -293,10 +293,10 @@ export class PhotoView extends Component {
 	}
 
 	/** Its name, when it was taken, and its size. */
-	about({ id, taken, width, height }) {
+	about({ id, date, dated, width, height }) {
 		const size = width > 0 && `${width} × ${height} pixels`;
 		return html`<h2 class="about">
-			<bdi>${id.split("/").pop()}</bdi> <small>${[taken && takenText(taken), size].filter(Boolean).join(" · ")}</small>
+			<bdi>${id.split("/").pop()}</bdi> <small>${[date && `${takenText(date)}${dated === "file" ? " (file)" : ""}`, size].filter(Boolean).join(" · ")}</small>
 		</h2>`;
 	}
 

@@ -41,6 +41,7 @@ export class Results {
 		this.well = null; // the number of hits that fit well; null: all so far, or nobody knows
 		this.cut = null; // the number of hits that fit, well or in part; null: all so far
 		this.below = new Map(); // by word the hits beyond the cut that share it
+		this.byFile = 0; // the number of hits that only their files date
 		this.together = 0; // the most words that one of them shares
 		this.headings = new Map(); // by the index of the hit that they stand before
 		this.done = false;
@@ -89,6 +90,7 @@ export class Results {
 				this.together = Math.max(this.together, words.length);
 				for (const [word, share] of words) this.below.set(word, (this.below.get(word) ?? 0) + share);
 			}
+			this.byFile += hit.dated === "file";
 			this.keys.push(hit.key);
 			this.ratios.push(hit.width && hit.height && !hit.captions ? hit.width / hit.height : 0);
 			light.push({
@@ -96,8 +98,8 @@ export class Results {
 				version: hit.version,
 				score: hit.score,
 				words: Object.entries(hit.words ?? {}),
-				taken: hit.taken,
 				date: hit.date,
+				dated: hit.dated,
 				path: hit.path,
 				captions: hit.captions, // only where there is no picture to show
 			});
@@ -115,7 +117,7 @@ export class Results {
 		return this.keys.length;
 	}
 
-	/** {id, version, score, words: [[word, share]], taken, date, path, captions} of a hit, from 0. */
+	/** {id, version, score, words: [[word, share]], date, dated, path, captions} of a hit, from 0. */
 	hit(index) {
 		const at = this.pages.findIndex((page) => index < page.end);
 		const page = this.pages[at];

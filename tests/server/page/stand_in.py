@@ -25,7 +25,7 @@ from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.circle import Circle, circle_of
 from lexlip.server.access import Access, Limits
 from lexlip.server.application import make_application
-from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page
+from lexlip.server.bodies import ByDate, Download, MapPart, Narrowed, Page, TownsPart
 from lexlip.server.downloads import sheet_of, zip_photos
 from lexlip.server.follower import Follower
 from lexlip.server.photo_files import Sent
@@ -58,6 +58,18 @@ class Photo:
     place: tuple[float, float] | None = None
     text: list[str] = field(default_factory=list)
     text_places: list[list[int]] = field(default_factory=list)
+
+    @property
+    def date(self) -> str | None:
+        return self.taken or self.written
+
+    @property
+    def dated(self) -> str:
+        return "camera" if self.taken else "file" if self.written else "unknown"
+
+    def when_and_where(self) -> dict[str, Any]:
+        latitude, longitude = self.place or (None, None)
+        return {"date": self.date, "dated": self.dated, "latitude": latitude, "longitude": longitude}
 
     def picture(self, width: int) -> bytes:
         """Two colours and a disc, the same for the same id."""
@@ -115,6 +127,8 @@ class Collection:
     """Why an answer without hits has none."""
     albums_of: dict[str, list[str]] = field(default_factory=dict)
     """By album the ids of its photos."""
+    towns_known: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Where towns are, largest first."""
     writable: bool = True
     """Whether albums can be changed."""
     snapshot: str = "1"
@@ -219,6 +233,7 @@ class Collection:
             "shown_in": "de" if german(given.get("q", "")) else "",
             "translations": german(given.get("q", "")),
             "unmet": "" if found else self.unmet,
+            "by_file_time": sum(self.photos[place].dated == "file" for _, place, _ in page),
         }
 
     def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
@@ -249,7 +264,7 @@ class Collection:
         found.sort(key=lambda hit: (-hit[0], hit[1]))
         if given.get("sort") == "date":
             found = [hit for hit in found if self.cut is None or hit[0] >= self.cut]
-            found.sort(key=lambda hit: self.photos[hit[1]].taken or "", reverse=True)
+            found.sort(key=lambda hit: self.photos[hit[1]].date or "", reverse=True)
         if given.get("sort") == "place":
             circle = circle_in(given)
             if circle is None:
@@ -258,12 +273,12 @@ class Collection:
         return found
 
     def allowed(self, photo: Photo, given: dict[str, Any]) -> bool:
-        taken = photo.taken or ""
+        date = photo.date or ""
         after, before, folder = given.get("after"), given.get("before"), given.get("folder")
         text = " ".join([*photo.captions, *photo.keywords]).lower().split()
         return (
-            (not after or taken >= after)
-            and (not before or ("" < taken[: len(before)] <= before))
+            (not after or date >= after)
+            and (not before or ("" < date[: len(before)] <= before))
             and (not folder or photo.id.startswith(f"{folder}/"))
             and (not (album := given.get("album")) or photo.id in self.albums_of[album])
             and ((circle := circle_in(given)) is None or is_in(circle, photo.place))
@@ -277,6 +292,7 @@ class Collection:
             **{"rank": rank, "id": photo.id, "path": f"/photos/{photo.id}", "score": score, "words": shares},
             **{"probability": None, "key": key_of(photo.id), "width": photo.width, "height": photo.height},
             **{"taken": photo.taken, "version": "1", "duplicates": []},
+            **photo.when_and_where(),
         }
 
     def albums(self) -> dict[str, Any]:
@@ -297,7 +313,7 @@ class Collection:
         """All photos that are meant, newest first; those without a date last."""
         given = asked.model_dump(exclude_none=True)
         found = [photo for photo in self.photos if self.allowed(photo, given)]
-        return sorted(found, key=lambda photo: photo.taken or photo.written or "", reverse=True)
+        return sorted(found, key=lambda photo: photo.date or "", reverse=True)
 
     def listed(self, asked: ByDate) -> dict[str, Any]:
         time.sleep(self.delay)
@@ -313,17 +329,16 @@ class Collection:
         }
 
     def dated(self, photo: Photo) -> dict[str, Any]:
-        dated = "camera" if photo.taken else "file" if photo.written else "unknown"
         return {
             **{"key": key_of(photo.id), "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
-            **{"height": photo.height, "taken": photo.taken, "date": photo.taken or photo.written},
-            **{"dated": dated, "version": "1"},
+            **{"height": photo.height, "taken": photo.taken, "date": photo.date},
+            **{"dated": photo.dated, "version": "1"},
         }
 
     def timeline(self, asked: Narrowed) -> dict[str, Any]:
         months: dict[str, dict[str, Any]] = {}
         for place, photo in enumerate(self.by_date(asked)):
-            month = (photo.taken or photo.written or "")[:7]
+            month = (photo.date or "")[:7]
             about = {"month": month, "photos": 0, "by_file_time": 0, "key": key_of(photo.id)}
             one = months.setdefault(month, {**about, "cursor": str(place)})
             one["photos"] += 1
@@ -352,6 +367,14 @@ class Collection:
             spots.append({"photos": len(places), "latitude": middle[0], "longitude": middle[1], "box": box})
         return {"spots": sorted(spots, key=lambda spot: -spot["photos"])}
 
+    def towns(self, asked: TownsPart) -> dict[str, Any]:
+        inside = [
+            {"name": name, "latitude": north, "longitude": east}
+            for name, (north, east) in self.towns_known.items()
+            if asked.south <= north <= asked.north and asked.west <= east <= asked.east
+        ]
+        return {"towns": inside[: asked.limit]}
+
     def named(self, key: str) -> Photo:
         if id_of(key) not in self.by_id:
             raise Problem(404, "there is nothing here")
@@ -363,7 +386,7 @@ class Collection:
             **{"key": key, "id": photo.id, "path": f"/photos/{photo.id}", "width": photo.width},
             **{"height": photo.height, "taken": photo.taken, "camera": photo.camera},
             **{"captions": photo.captions, "keywords": photo.keywords, "text": photo.text},
-            **dict(zip(("latitude", "longitude"), photo.place or (None, None), strict=True)),
+            **photo.when_and_where(),
             **{"place": "Lyon, France" if photo.place else None},
             **{"text_places": photo.text_places, "version": "1"},
             "albums": [name for name, ids in self.albums_of.items() if photo.id in ids],
@@ -439,12 +462,13 @@ class Collection:
             for depth in range(1, len(parts) + 1):
                 name = "/".join(parts[:depth])
                 folders[name] = folders.get(name, 0) + 1
-        dates = sorted(photo.taken for photo in self.photos if photo.taken)
+        dates = sorted(photo.date for photo in self.photos if photo.date)
         return {
             "folders": [{"folder": name, "photos": many} for name, many in sorted(folders.items())],
             "first": dates[0] if dates else None,
             "last": dates[-1] if dates else None,
             "dated": len(dates),
+            "by_file_time": sum(photo.dated == "file" for photo in self.photos),
             "located": sum(photo.place is not None for photo in self.photos),
             "captioned": sum(bool(photo.captions or photo.keywords) for photo in self.photos),
         }

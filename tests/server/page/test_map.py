@@ -208,3 +208,62 @@ def test_axe_finds_nothing(visit: Visit, site: str, collection: Collection, widt
     assert panel["x"] >= 0
     assert panel["x"] + panel["width"] <= width
     assert any("/vendor/land.svg" in call for call in collection.asked)
+
+
+TOWNS = {
+    "Paris": (48.85, 2.35),
+    "München": (48.14, 11.58),
+    "Lyon": (45.76, 4.84),
+    "Villeurbanne": (45.77, 4.88),  # has no room beside Lyon
+    "Genève": (46.2, 6.15),
+    "<b>Zürich</b>": (47.38, 8.54),
+    "مدينة": (47.0, 3.2),
+    **{f"Town {number}": (44 + number % 40 / 8, 2 + number // 40 / 2) for number in range(800)},
+}
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")]
+)
+def test_the_largest_towns_are_named(
+    visit: Visit, site: str, collection: Collection, width: int, scheme: Any
+) -> None:
+    collection.towns_known = TOWNS
+    page = visit(site, width, scheme, reduced_motion="reduce")
+    places(page).click()
+    spots(page, 40, 20).filter(has_text="40").click()  # Lyon and Munich
+    spots(page, 20, 20)
+    names = page.locator(".town bdi")
+    expect(names.filter(has_text="Lyon")).to_be_visible()
+    board, found = page.locator(".map").bounding_box(), names.all_inner_texts()
+    assert board
+    assert {"München", "Lyon", "<b>Zürich</b>"} <= set(found)
+    assert width < 1280 or {"Genève", "مدينة"} <= set(found)
+    assert "Villeurbanne" not in found
+    assert len(found) <= board["width"] * board["height"] / 9000 + 1
+    boxes = [one.bounding_box() for one in (*names.all(), *page.locator(".spot, .zooms").all())]
+    for place, one in enumerate(boxes):
+        assert one
+        assert board["x"] <= one["x"]
+        assert one["x"] + one["width"] <= board["x"] + board["width"] + 1
+        for other in boxes[:place]:
+            assert other
+            assert (
+                one["x"] >= other["x"] + other["width"]
+                or other["x"] >= one["x"] + one["width"]
+                or one["y"] >= other["y"] + other["height"]
+                or other["y"] >= one["y"] + one["height"]
+            )
+    assert not [one for one in Axe().run(page).response["violations"] if one["impact"] != "moderate"]
+    page.keyboard.press("0")
+    until(page, lambda: shown(page)[2] == pytest.approx(360))
+    spots(page, 40, 20)
+
+
+def test_a_map_without_towns(visit: Visit, site: str) -> None:
+    page = visit(site)
+    page.route("**/api/towns?*", lambda route: route.fulfill(status=500, json={"detail": "it is not so"}))
+    places(page).click()
+    spots(page, 40, 20)
+    expect(page.locator(".town")).to_have_count(0)
+    expect(page.locator(".of-map [role=status]")).to_have_count(0)

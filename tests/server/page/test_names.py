@@ -47,11 +47,15 @@ def test_names_stand_under_the_photos_and_stay(visit: Visit, stand_in: StandIn, 
     page.reload()
     expect(page.get_by_role("button", name="names")).to_have_attribute("aria-pressed", "true")
     page.goto(f"{page.url}?q=dog")
-    expect(names).to_have_text([said[0], f"{long} ", said[2]])
+    expect(names).to_have_text(said)
+    expect(page.locator(".found")).not_to_contain_text("dated")
+    page.goto(f"{page.url}&after=2019")
+    expect(names).to_have_text(said[:2])
+    expect(page.locator(".found")).to_contain_text("; 1 dated by the file")
     toggle(page)
     expect(names).to_have_count(0)
     page.reload()
-    expect(page.locator(".hit")).to_have_count(3)
+    expect(page.locator(".hit")).to_have_count(2)
     expect(names).to_have_count(0)
 
 

@@ -158,10 +158,10 @@ def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> No
         click.echo(f"  {run.line}")
         learned, measured = (", ".join(run.photos(part)) or "nothing" for part in ("train", "val"))
         click.echo(f"  trains on {learned}; validates on {measured}")
-    hours = [run.gpu_hours for run in needed if run.gpu_hours is not None]
-    partly = " as far as known" * (len(hours) < len(needed))
-    known = f", {sum(hours):.0f} hours of an A100{partly}" if hours else ""
-    click.echo(f"\n{len(needed)} of {len(runs)} runs to train{known}")
+    known = [run.gpu_hours for run in needed if run.gpu_hours is not None]
+    partly = " as far as known" * (len(known) < len(needed))
+    total = f", {sum(known):.0f} hours of an A100{partly}" if known else ""
+    click.echo(f"\n{len(needed)} of {len(runs)} runs to train{total}")
     for row in rows:
         click.echo(f"{row.name}: {', '.join(str(run.folder) for run in row.runs)}, measured on {row.photos}")
     for what in dict.fromkeys(what for sentences in lacking.values() for what in sentences):

@@ -119,12 +119,10 @@ def update_photos(
 
     update = _Update(index, source, metadata, damage, plan, model_name, workers, prune)
     sealed = is_sealed(index, sound)
-    albums, moves = Albums(index), plan.moves(source)
+    following = Albums(index).following(plan.moves(source))
     if anew:
-        albums.follow(moves, written=False)
-        done = update.encode_anew(started, listed, device, progress, sealed or typed)
-        albums.follow(moves, written=True)
-        return done
+        with following:
+            return update.encode_anew(started, listed, device, progress, sealed or typed)
     if plan.to_encode or model_name is not None:
         update.open_encoder(device, progress)
     settings = settings_of(metadata.encoder, metadata.topk, metadata.quantization["scheme"])
@@ -140,13 +138,11 @@ def update_photos(
         not knows_names,
     )
     if plan.writes or damage.files or any(waits):
-        albums.follow(moves, written=False)
-        with writing_index(index), writer:
+        with following, writing_index(index), writer:
             extra = update.write(writer, journal, {"model": model, "reader": READER, **described})
             if sealed or (typed and not (plan.kept or update.away)):  # what is kept may be made up
                 extra = seal_table(extra, writer.folder)
             writer.set_extra(extra, files_beside(writer.folder, extra))
-        albums.follow(moves, written=True)
     _clear(index, journal)
     return update.report(started, listed)
 

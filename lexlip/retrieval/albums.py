@@ -113,14 +113,21 @@ class Albums:
                     written.write("".join(f"{id}\n" for id in after))
         return len(set(after) - set(before))
 
-    def follow(self, moved: Mapping[str, str], written: bool) -> None:
-        """Put photos that have moved into the albums that they were in; what cannot be changed stays.
+    @contextmanager
+    def following(self, moved: Mapping[str, str]) -> Iterator[None]:
+        """Let albums follow photos that have moved, while an index gets their new ids.
+
+        Meanwhile albums hold both ids: if that is interrupted, no album has lost a photo. What cannot be
+        changed stays.
 
         Args:
             moved: their new ids by the former ones.
-            written: whether the index has the new ids, so that the former ones go. Before, albums hold both:
-                who is interrupted then has lost no photo of an album.
         """
+        self._follow(moved, written=False)
+        yield
+        self._follow(moved, written=True)
+
+    def _follow(self, moved: Mapping[str, str], written: bool) -> None:
         for name in self.names() if moved else ():
             with suppress(DataError):
                 held = [id for id in self.ids(name) if _can_hold(moved.get(id, "\n"))]

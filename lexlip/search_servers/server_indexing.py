@@ -383,15 +383,13 @@ class _Run:
         self.moved |= plan.moved
         if MODIFIED not in self.about.metadata.extra:
             self.index.make(there=True)  # before a document has the new field
-        moves = plan.moves(self.source)
-        ServerAlbums(self.index).follow(moves, written=False)
         self.changed |= self._ids(plan.changes.changed)
-        with self.index.bulks() as add:
+        following = ServerAlbums(self.index).following(plan.moves(self.source))
+        with following, self.index.bulks() as add:
             self._write_known(plan, add)
             self._write_described(plan, held, add)
             if plan.to_encode:
                 self._encode(plan, add)
-        ServerAlbums(self.index).follow(moves, written=True)
 
     def _write_known(self, plan: Plan, add: Add) -> None:
         """Write photos whose content the index has, in place of those that have moved."""

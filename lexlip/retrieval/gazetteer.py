@@ -147,7 +147,9 @@ def towns_in(south: float, north: float, west: float, east: float, number: int) 
         place = town.latitude, town.longitude
         if all(distance(*place, one.latitude, one.longitude) > one.radius for one in found):
             found.append(town)
-    return found[:number]
+        if len(found) == number:
+            break
+    return found
 
 
 def _known(question: str, values: list[Any]) -> list[Town]:

@@ -34,11 +34,10 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     if filters.caption and not facets["captioned"]:
         return "no photo of this index has captions or keywords"
     where = f"in the folder {readable(folder.below)}" if folder else "of this index"
-    dated = photos.select(replace(folder, after="0001")) if filters.after or filters.before else []
-    if (filters.after or filters.before) and not dated:
-        return f"no photo {where} has a date"
-    if dated and not photos.select(replace(filters, caption=None)):
-        dates = [one for one in photos.dates_of(dated) if one and one.date]
+    if (filters.after or filters.before) and not photos.select(replace(filters, caption=None)):
+        dates = [one for one in photos.dates_of(photos.select(folder)) if one and one.date]
+        if not dates:
+            return f"no photo {where} has a date"
         days = sorted(str(one.date)[:10] for one in dates)
         none = f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
         files = sum(one.by_file for one in dates)

@@ -72,6 +72,12 @@ def test_an_index_without_folders_dates_and_captions(tmp_path: Path) -> None:
         assert why_unmet(made, Filters(folder="x")) == "no photo is in the folder x; the index has no folders"
 
 
+def test_what_is_no_date_is_not_told_as_one(tmp_path: Path) -> None:
+    """An index may hold anything."""
+    with table_of(tmp_path, {"a.jpg": Facts(taken="one day")}) as made:
+        assert why_unmet(made, Filters(before="2030")) == "no photo of this index has a date"
+
+
 def test_of_many_folders_the_uppermost_are_named(tmp_path: Path) -> None:
     names = [f"{letter}/x" for letter in "lkjihgfedcba"]
     with table_of(tmp_path, {f"{name}/1.jpg": Facts() for name in names}) as made:

@@ -10,21 +10,26 @@ from lexlip.retrieval.answer import Answer, Hit, id_of, key_of
 KEYS = """
     query terms hits ms unknown without cursor cut suggestions unread well negations meant foreign unmet
     language other_languages install shown_in translations
-    above_well above below
+    above_well above below by_file_time
 """.split()
-OF_HITS = "rank id path score words probability width height taken duplicates version key".split()
+OF_HITS = """
+    rank id path score words probability width height taken duplicates version date dated latitude longitude key
+""".split()
 
 
 def test_an_answer_as_plain_values() -> None:
     first = Hit(1, "a.jpg", "/a.jpg", 0.5, {"dog": 0.5}, None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f")
-    hits = [first, Hit(2, "b.jpg", "b", 0.25, {}, 0.75)]
+    first = replace(first, date=first.taken, dated="camera", latitude=45.76, longitude=4.84)
+    hits = [first, Hit(2, "b.jpg", "b", 0.25, {}, 0.75, date="2020-01-01T00:00:00", dated="file")]
     ms = {"encode": 1.0, "search": 2.0}
     plain = Answer("a dog", {"dog": 1.0}, hits, ms, ["quokka"], ["cat"], "10.a.b").to_dict()
     one, two = plain["hits"]
     assert (list(plain), list(one), list(two)) == (KEYS, OF_HITS, OF_HITS)
     assert list(one.values())[:5] == [1, "a.jpg", "/a.jpg", 0.5, {"dog": 0.5}]
-    assert list(one.values())[5:] == [None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f", "YS5qcGc"]
-    assert list(two.values())[5:] == [0.75, 0, 0, None, [], "", "Yi5qcGc"]
+    about = [None, 640, 480, "2019-07-01T12:30:00", ["c"], "1f"]
+    assert list(one.values())[5:] == [*about, "2019-07-01T12:30:00", "camera", 45.76, 4.84, "YS5qcGc"]
+    about = [0.75, 0, 0, None, [], ""]
+    assert list(two.values())[5:] == [*about, "2020-01-01T00:00:00", "file", None, None, "Yi5qcGc"]
     asked = ["a dog", {"dog": 1.0}, [one, two], ms, ["quokka"], ["cat"], "10.a.b"]
     assert list(plain.values()) == [
         *asked,
@@ -44,6 +49,7 @@ def test_an_answer_as_plain_values() -> None:
         2,
         2,
         [],
+        1,
     ]
     assert json.loads(json.dumps(plain)) == plain
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
-import gc
 import io
 import os
 import re
@@ -76,7 +74,6 @@ class Commands(click.Group):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
                 stream.reconfigure(errors="replace")  # names may have letters that the encoding lacks
-        atexit.register(gc.freeze)  # the end of the process frees all: to look for garbage first takes long
         return super().main(*args, **extra)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:

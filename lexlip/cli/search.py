@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -44,6 +45,7 @@ NOT_OF_SERVERS = (
 OF_FILES = ("copy_to", "html")
 """What reads photos."""
 WITHOUT_A_GPU = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
+_SHOWN = 100  # characters of a text that was not read
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
 _MINUS = "begin the query with -- and a word to look for: -- photo -dog"
 
@@ -69,14 +71,20 @@ class _Search(click.Command):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Let nothing look for garbage: there is little, and loading would start a search for it many times."""
+    """Let nothing look for garbage, nor when the process ends: there is little, and it takes long."""
     enabled = gc.isenabled()
     gc.disable()
+    atexit.register(_keep_garbage)
     try:
         yield
     finally:
         if enabled:
             gc.enable()
+
+
+def _keep_garbage() -> None:
+    if "torch" not in sys.modules:  # its extensions would print what is kept as leaks
+        gc.freeze()
 
 
 @click.command(cls=_Search)
@@ -477,7 +485,8 @@ def _notes(answer: Answer) -> Iterator[str]:
         left_out = " ".join(f"-{word}" for word in shown)
         yield f"'{phrase}' is read as {left_out}; in double quotes it is text"
     if answer.unread:
-        yield f"too long for the model, which did not read the end: {answer.unread}"
+        begin = answer.unread[:_SHOWN] + " …" * (len(answer.unread) > _SHOWN)
+        yield f"too long for the model, which did not read the end: {begin}"
 
 
 def _lines(answer: Answer) -> Iterator[tuple[int, str]]:

@@ -176,8 +176,11 @@ def test_a_search_looks_for_no_garbage(
         "looks = lambda: sum(generation['collections'] for generation in gc.get_stats()); before = looks();"
         "lexlip.cli.main(sys.argv[1:], standalone_mode=False); print(looks() - before < 10, gc.isenabled())"
     )
-    result = run_python("-c", code, "search", "two dogs", "--model", model_folder)
+    asked = "search", "two dogs", "--model", model_folder
+    result = run_python("-c", code, *asked)
     assert (result.returncode, result.stdout.splitlines()[-2:]) == (0, ["True True", "True"])
+    result = run_python("-c", f"import torch; {code}", *asked)  # whose extensions complain of what is left
+    assert (result.stdout.splitlines()[-1], "leak" in result.stderr) == ("False", False)
 
 
 def test_unknown_words_are_named(indexed: Run) -> None:
@@ -443,6 +446,8 @@ def test_the_end_of_a_long_sentence_is_not_read(indexed: Run) -> None:
     assert note.startswith("note: too long for the model, which did not read the end: and and ")
     answer = search(indexed, long)
     assert note.endswith(f": {answer['unread']}")
+    (note,) = [line for line in indexed("search", long * 9).stderr.splitlines() if "too long" in line]
+    assert (note[-2:], len(note) < 200) == (" …", True)
     assert answer["unread"].endswith("and a red bike")
     shorter = search(indexed, long.removesuffix(answer["unread"]))
     assert shorter["unread"] == ""

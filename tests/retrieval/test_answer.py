@@ -13,7 +13,8 @@ KEYS = """
     above_well above below by_file_time
 """.split()
 OF_HITS = """
-    rank id path score words probability width height taken duplicates version date dated latitude longitude key
+    rank id path score words probability width height taken duplicates version
+    date dated latitude longitude key
 """.split()
 
 

@@ -79,6 +79,7 @@ def reproduce(
     from lexlip.bench.reproduction import declared, measure_rows, rows_of, to_train
     from lexlip.cli.evaluate import open_captioned
     from lexlip.errors import ConfigError
+    from lexlip.registry import MODELS
 
     definition = declared().tables[table]
     for change in changes:
@@ -94,6 +95,10 @@ def reproduce(
     title = definition.title + (f"; preset {preset}" if preset else "")
     rows = rows_of(definition, preset, seeds, out, changes, photos)
     rows = [row for row in rows if not only or row.name in only]
+    for row in rows if topk is not None else ():
+        if any(not MODELS[run.phases[-1].model.kind].words for run in row.runs):
+            other = "leave out --topk, or give other rows by --row"
+            raise click.UsageError(f"'{row.name}' has no words: {other}")
     if dry_run:
         _show_plan(title, rows, processes, as_json)
         return

@@ -126,6 +126,8 @@ def test_bad_input(lexlip: Run) -> None:
     assert "'table-9' is not one of 'table-1', 'table-3'" in lexlip("reproduce", "table-9", code=2).stderr
     assert "it has LexLIP, without L_self" in lexlip("reproduce", "table-3", "--row", "no", code=2).stderr
     assert "'lr' is not of the form KEY=VALUE" in lexlip("reproduce", "scenes", "lr", code=2).stderr
+    wordless = lexlip("reproduce", "table-1", "--topk", 32, code=2).stderr
+    assert "'Dense CC4.3M, Flickr30k' has no words: leave out --topk, or give other rows by" in wordless
     for own in ("preset=paper", "seed=3", "out=runs", "init=mini"):
         assert (
             f"'{own}' is not for all runs: give --preset" in lexlip("reproduce", "scenes", own, code=2).stderr

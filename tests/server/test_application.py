@@ -76,7 +76,7 @@ def test_it_keeps_its_own_description(changing: tuple[Path, Serving], tmp_path: 
         [sys.executable, "-c", code, *command], cwd=tmp_path, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Tested: 20" in done.stdout
+    assert "Tested: 21" in done.stdout
     assert server.search("dog")["hits"]
 
 

@@ -11,6 +11,7 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of charact
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _JOINERS = "\u200c\u200d"  # of letters and of emoji
 _STEERING = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")  # direction, soft hyphens
+_STRAIGHT = str.maketrans("‘’", "''")
 _WIDE = re.compile("[\uff01-\uff5e]")
 _EMOJI = re.compile(
     "[\u2600-\u27bf\u2b50\U0001f300-\U0001f3fa\U0001f400-\U0001faff][\ufe0f\u200d♀♂\U0001f3fb-\U0001f3ff]*"
@@ -46,11 +47,12 @@ def folded(text: str) -> str:
 def spelled(text: str) -> str:
     """Return a text as it is read: in Unicode's NFC, without marks that only steer how it is written.
 
-    Emoji are words, by their names in Unicode, and full-width letters are plain ones.
+    Emoji are words, by their names in Unicode, full-width letters are plain ones, and apostrophes are
+    straight, as in captions; phones write curly ones.
     """
     if text.isascii():
         return text
-    text = composed(_STEERING.sub("", text))
+    text = composed(_STEERING.sub("", text)).translate(_STRAIGHT)
     text = _WIDE.sub(lambda found: chr(ord(found[0]) - 0xFEE0), text)
     return _EMOJI.sub(_name, text).strip()
 

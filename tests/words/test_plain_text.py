@@ -89,6 +89,7 @@ def test_what_is_behind_the_last_token() -> None:
         ("-🌊 +☀\ufe0f 🌊^2", "-wave +sun wave^2"),
         ("©2019 5° ①", "©2019 5° ①"),
         ("🇫🇷", "🇫🇷"),
+        ("Anna’s “dog” isn’t", "Anna's “dog” isn't"),
     ],
 )
 def test_emoji_and_full_width_letters_are_spelled(text: str, words: str) -> None:

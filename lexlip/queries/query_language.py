@@ -168,7 +168,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         language: of the text, as in `Query.language`.
 
     Raises:
-        QueryError: there is no word, only signs; a mark is wrong, or `adjust` has something else.
+        QueryError: a mark is wrong, or `adjust` has something else.
     """
     kept, marks = [], []
     plain = spelled(text)
@@ -199,8 +199,6 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         language=language,
         chosen=tuple(word for _, word, _ in marks[written:]),
     )
-    if plain.strip() and not words_in(plain):
-        raise QueryError(f"the query {readable(text)!r} has no word: give a sentence")
     return query.with_negations(read)
 
 

@@ -212,10 +212,6 @@ def test_odd_queries(indexed: Run, query: str) -> None:
         assert json.loads(result.stdout)["query"] == query
 
 
-def test_a_query_of_signs_alone(indexed: Run) -> None:
-    assert error(indexed("search", "?!", code=2)) == "the query '?!' has no word: give a sentence"
-
-
 @pytest.mark.parametrize(
     ("name", "says"),
     [

@@ -96,17 +96,6 @@ def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None
         parse_query(text)
 
 
-@pytest.mark.parametrize("text", ["-", '"', "*", "^", "(…)", " + ", "\u200f?", "→ €"])
-def test_signs_alone_are_no_query(text: str) -> None:
-    with pytest.raises(QueryError, match=r"^the query .* has no word: give a sentence$"):
-        parse_query(text)
-
-
-@pytest.mark.parametrize("text", ["", " ", "½", "7", "☃", "人", "c++"])
-def test_what_has_a_word_or_nothing_is_a_query(text: str) -> None:
-    assert parse_query(text).text == text
-
-
 def test_a_negation_leaves_words_out() -> None:
     query = parse_query("snow^2 and no dog -cat", ["+sled"])
     assert query == Query(

@@ -148,11 +148,15 @@ filter_options = together(
     click.option(
         "--after",
         metavar="DATE",
-        help="Photos taken then or later: 2014, 2014-05 or 2014-05-03. If a photo does not tell, the time of"
-        " its file counts.",
+        help="Photos taken then or later: 2014, 2014-05 or 2014-05-03.",
     ),
     click.option(
         "--before", metavar="DATE", help="Photos taken then or earlier; 2014 includes all of that year."
+    ),
+    click.option(
+        "--file-dates",
+        is_flag=True,
+        help="If a photo does not tell when it was taken, its file's time counts, also for --sort date.",
     ),
     click.option("--folder", metavar="DIR", help="Photos below this folder, as ids begin."),
     click.option(

@@ -222,7 +222,9 @@ def search(
 
         check_name(add_to)
     how: How = {
-        "filters": Filters(*(given[name] for name in options.FILTERS)),  # refuses dates that do not exist
+        "filters": Filters(  # refuses dates that do not exist
+            **{name: given[name] for name in (*options.FILTERS, "file_dates")}
+        ),
         "min_score": given["min_score"],
         "cursor": given["cursor"],
         "sort": given["sort"],
@@ -254,8 +256,7 @@ def search(
     if as_json:
         click.echo(json.dumps(answer.to_dict() | done))
         return
-    by_date = given["after"] or given["before"] or given["sort"] == "date"
-    if by_date and (files := answer.by_file_time):
+    if given["file_dates"] and (files := answer.by_file_time):
         click.echo(f"note: {counted(files, 'hit')} dated by the time of the file alone", err=True)
     if copy_to is not None:
         _show_copies(copies, copy_to)

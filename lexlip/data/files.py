@@ -209,11 +209,7 @@ def modified_at(state: str) -> int | None:
 
 def modified(state: str) -> str | None:
     """Return the same by the local clock: "2019-07-01T12:30:00"."""
-    return local_time(modified_at(state))
-
-
-def local_time(seconds: int | None) -> str | None:
-    """Return what the local clock shows at a time, in seconds since 1970; None: no time, or too far off."""
+    seconds = modified_at(state)
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds).isoformat()
     except (OverflowError, ValueError, OSError):  # no calendar has such a year

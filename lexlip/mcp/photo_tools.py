@@ -249,11 +249,7 @@ def text_of_status(status: Mapping[str, Any]) -> str:
     if not status["words"]:
         lines.append("it knows no words: sentences only, without words to add or exclude")
     dated = f"{status['dated']} photos have a date"
-    if status["dated"]:
-        dated += f", from {status['first']} to {status['last']}"
-    if status["by_file_time"]:
-        dated += f"; of {status['by_file_time']} of them only the file has one"
-    lines.append(dated)
+    lines.append(f"{dated}, from {status['first']} to {status['last']}" if status["dated"] else dated)
     lines.append(f"{status['captioned']} photos have captions or keywords")
     folders = [f"{quoted(one['folder'])} ({one['photos']})" for one in status["folders"]]
     if folders:

@@ -35,17 +35,18 @@ _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 class Filters:
     """Conditions that a photo must all meet; None, or an empty text, is no condition.
 
-    A photo whose date or place is unknown meets no condition on it. Dates are those of
-    `lexlip.retrieval.photo.dated`: a photo that does not tell its own has that of its file.
+    A photo whose date or place is unknown meets no condition on it.
 
     Attributes:
-        after: a year, month or day ("2014", "2014-05", "2014-05-03"): of its beginning or later.
-        before: the same: of its end or earlier, so "2014" includes all of 2014.
+        after: a year, month or day ("2014", "2014-05", "2014-05-03"): taken on or after its beginning.
+        before: the same: taken on or before its end, so "2014" includes all of 2014.
         folder: the photo's id is below this folder ("holidays/2014").
         caption: words that are all in the photo's captions or keywords, as whole words, in any case.
         near, within: a place, and how far from it at most; see `lexlip.retrieval.circle.circle_of`.
         album: the photo is in the index's album of this name; see `lexlip.retrieval.albums`.
         listed: the photo's id is one of these, as a search fills it in for the album.
+        file_dates: a photo that does not tell when it was taken has the date of its file; see
+            `lexlip.retrieval.photo.dated`.
 
     Raises:
         DataError: a date does not exist, `after` is later than `before`, `caption` has no word, there is no
@@ -61,6 +62,7 @@ class Filters:
     within: str | None = None
     album: str | None = None
     listed: tuple[str, ...] | None = None
+    file_dates: bool = False
 
     def __post_init__(self) -> None:
         for name in ("after", "before"):
@@ -109,6 +111,7 @@ class Filters:
             raise DataError(FROM_WHERE)
         asked: list[tuple[str, list[str | float]]] = []
         first, end = self.written
+        written = written if self.file_dates else "NULL"
         if self.after:
             asked.append((f"(taken >= ? OR {written} >= ?)", [self.after, first * 10**9]))
         if self.before:

@@ -106,25 +106,6 @@ def dated(id: str, taken: str | None, start: int | None, state: str) -> Dated:
     return Dated(id, taken if taken and _DATE.fullmatch(taken) else None, False)
 
 
-class Span(NamedTuple):
-    """The oldest and the newest of some dates, and their number."""
-
-    first: str | None = None
-    last: str | None = None
-    number: int = 0
-
-
-def facets_of_dates(taken: Span, files: Span) -> dict[str, Any]:
-    """Return what `PhotoTable.facets` says of dates: of photos that tell theirs, and of those files date."""
-    ends = [[date[:10] for date in dates if date] for dates in zip(taken[:2], files[:2], strict=True)]
-    return {
-        "first": min(ends[0], default=None),
-        "last": max(ends[1], default=None),
-        "dated": taken.number + files.number,
-        "by_file_time": files.number,
-    }
-
-
 class Listed(NamedTuple):
     """What a source told of a photo: its captions, the name of the XMP file, and `Source.state`."""
 

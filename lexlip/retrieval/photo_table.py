@@ -29,14 +29,14 @@ from anserini_bridge import CorruptIndex, IndexHeader, read_header
 from anserini_bridge.given_files import check_file, parse_json
 from anserini_bridge.metadata import ANSERINI
 from anserini_bridge.storage import checksum
-from lexlip.data.files import Place, find_location, local_time, read_place
+from lexlip.data.files import Place, find_location, read_place
 from lexlip.data.nearness import distance, is_place
 from lexlip.errors import DataError, UnreadableImage
 from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import GivenWordsTable
 from lexlip.retrieval.given_words import Phrase, Texts
-from lexlip.retrieval.photo import Dated, Listed, Photo, Span, dated, facets_of_dates
+from lexlip.retrieval.photo import Dated, Listed, Photo, dated
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
@@ -280,7 +280,7 @@ class PhotoTable(GivenWordsTable):
         Returns:
             "folders": every folder with the number of photos below it, by name; "first" and "last": days of
             the oldest and the newest photo, or None; "dated", "captioned", "located": how many photos have a
-            date, captions or keywords, and a place; "by_file_time": how many have their file's date alone.
+            date, captions or keywords, and a place; "by_file_time": how many more have that of their file.
         """
         return dict(self._facets)
 
@@ -289,20 +289,21 @@ class PhotoTable(GivenWordsTable):
         folders: Counter[str] = Counter()
         for (id,) in self._all("SELECT id FROM photos"):
             folders.update(_folders_above(id))
-        first, last, taken, *written, files, captioned = self._all(
-            "SELECT min(taken), max(taken), count(taken), min(written), max(written), count(written),"
-            f" total(words != '') FROM (SELECT taken, words, {self._written} AS written FROM photos)"
+        first, last, taken, by_file_time, captioned = self._all(
+            "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken),"
+            f" count({self._written}), total(words != '') FROM photos"
         )[0]
-        if not all(isinstance(date, str | None) for date in (first, last)):  # SQLite keeps anything
+        if not all(isinstance(day, str | None) for day in (first, last)):  # SQLite keeps anything
             raise self._damaged(f"{first!r:.60} is no date")
-        oldest, newest = (local_time(None if time is None else time // 10**9) for time in written)
-        dates = facets_of_dates(Span(first, last, taken), Span(oldest, newest, files))
         located = 0
         if "latitude" in self._columns:
             located = self._all("SELECT count(latitude) FROM photos")[0][0]
         return {
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
-            **dates,
+            "first": first,
+            "last": last,
+            "dated": taken,
+            "by_file_time": by_file_time,
             "captioned": int(captioned),
             "located": located,
         }
@@ -548,7 +549,8 @@ class OldPhotoTable(PhotoTable):
         return []
 
     def facets(self) -> dict[str, Any]:
-        return {"folders": [], **facets_of_dates(Span(), Span()), "captioned": 0, "located": 0}
+        none = dict.fromkeys(("dated", "by_file_time", "captioned", "located"), 0)
+        return {"folders": [], "first": None, "last": None, **none}
 
     def send(self, id: str, folders: Sequence[str], tables: Mapping[str, str]) -> bytes:
         return read_as_indexed(self._place(id)[1], "", "", folders, sealed=False)

@@ -359,11 +359,12 @@ def find(state: IndexState, asked: Asked, number: int, how: How) -> tuple[list[F
 
 def _in_order(state: IndexState, found: list[FoundPhoto], how: How) -> list[FoundPhoto]:
     """Return hits newest first, or nearest to a place."""
-    ids = [photo.id for photo in found]
+    ids, filters = [photo.id for photo in found], how.get("filters") or Filters()
     if how.get("sort") == "date":
-        dates = {one.id: one.date or "" for one in state.photos.dates_of(ids) if one}
+        known = [one for one in state.photos.dates_of(ids) if one and (filters.file_dates or not one.by_file)]
+        dates = {one.id: one.date or "" for one in known}
         return sorted(found, key=lambda photo: dates.get(photo.id, ""), reverse=True)
-    circle, places = (how.get("filters") or Filters()).circle, state.photos.places(ids)
+    circle, places = filters.circle, state.photos.places(ids)
     assert circle is not None
     return sorted(found, key=lambda photo: distance(*places[photo.id], circle.latitude, circle.longitude))
 

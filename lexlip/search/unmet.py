@@ -36,12 +36,14 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
     where = f"in the folder {readable(folder.below)}" if folder else "of this index"
     if (filters.after or filters.before) and not photos.select(replace(filters, caption=None)):
         dates = [one for one in photos.dates_of(photos.select(folder)) if one and one.date]
-        if not dates:
-            return f"no photo {where} has a date"
-        days = sorted(str(one.date)[:10] for one in dates)
-        none = f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
         files = sum(one.by_file for one in dates)
-        return f"{none}, {files} of {len(dates)} by the time of the file alone" if files else none
+        days = sorted(str(one.date)[:10] for one in dates if filters.file_dates or not one.by_file)
+        none = f"no photo {where} has a date"
+        if days:
+            none = f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
+        if files and filters.file_dates:
+            return f"{none}, {files} of {len(dates)} by the time of the file alone"
+        return f"{none}; of {files} only the file has one" if files else none
     if not photos.select(Filters(caption=filters.caption)):
         return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"
     return "no photo meets all the filters at once: leave one out"

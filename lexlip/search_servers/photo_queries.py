@@ -123,7 +123,7 @@ def meets(filters: Filters, by_file: bool) -> list[Condition]:
     asked: list[Condition] = []
     if filters.after or filters.before:
         first, end = filters.after or None, filters.before + LAST if filters.before else None
-        files = [Between("modified", *filters.written)] if by_file else []
+        files = [Between("modified", *filters.written)] if by_file and filters.file_dates else []
         asked.append(any_of([Between("taken", first, end), *files]))
     if filters.below:
         asked.append(Is("folders", (composed(filters.below),)))

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lexlip.data.files import Place, local_time
+from lexlip.data.files import Place
 from lexlip.errors import UnreadableImage
 from lexlip.queries.query_language import edit_distances
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import FEWEST_LETTERS
 from lexlip.retrieval.given_words import Phrase
-from lexlip.retrieval.photo import Dated, Photo, Span, dated, facets_of_dates
+from lexlip.retrieval.photo import Dated, Photo, dated
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.retrieval.seal import read_as_indexed
 from lexlip.search_servers.photo_documents import MODIFIED, facts_of, photo_of
@@ -28,7 +28,7 @@ UNNAMED = "no folder of photos is named: give --photos FOLDER"
 _FACTS = ("id", "facts")
 _MOST = 10_000  # folders, and words that a mistyped one may stand for
 _LONGEST = 30  # letters of a mistyped word: a regular expression has at most 1,000 characters
-_LOCATED = Has("place")
+_HAS = {name: Has(field) for name, field in (("dated", "taken"), ("captioned", "said"), ("located", "place"))}
 
 
 class ServerPhotos(PhotoTable):
@@ -74,7 +74,7 @@ class ServerPhotos(PhotoTable):
         return {photo.id: photo.place for photo in self.get(ids) if photo and photo.place}
 
     def located(self, filters: Filters) -> NDArray[np.float64]:
-        places = self.places(self._that([*meets(filters, self._by_file), _LOCATED]))
+        places = self.places(self._that([*meets(filters, self._by_file), _HAS["located"]]))
         return np.array(list(places.values()), dtype=np.float64).reshape(-1, 2)
 
     def dates(self) -> list[Dated]:
@@ -137,19 +137,14 @@ class ServerPhotos(PhotoTable):
     @cached_property
     def _facets(self) -> dict[str, Any]:
         folders = self._index.terms("folders", ".*", _MOST)
-        captioned, located = self._index.counts([Has("said"), _LOCATED])
-        files = self._span(MODIFIED) if self._by_file else Span()
-        oldest, newest = (local_time(None if time is None else int(time)) for time in files[:2])
+        first, last = (self._index.first("taken", order) for order in ("asc", "desc"))
         return {
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
-            **facets_of_dates(self._span("taken"), Span(oldest, newest, files.number)),
-            "captioned": captioned,
-            "located": located,
+            "first": first and first[:10],
+            "last": last and last[:10],
+            **dict(zip(_HAS, self._index.counts(list(_HAS.values())), strict=True)),
+            "by_file_time": self._index.count(Has(MODIFIED)) if self._by_file else 0,
         }
-
-    def _span(self, field: str) -> Span:
-        first, last = (self._index.first(field, order) for order in ("asc", "desc"))
-        return Span(first, last, self._index.count(Has(field)))
 
     # ---- files ----
 

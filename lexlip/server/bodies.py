@@ -32,7 +32,7 @@ class Narrowed(_Strict):
     """Which photos are wanted."""
 
     after: str | None = Field(
-        None, max_length=10, description="Taken on or after: 2014, 2014-05, 2014-05-03; by `date`."
+        None, max_length=10, description="Taken on or after: 2014, 2014-05, 2014-05-03."
     )
     before: str | None = Field(None, max_length=10, description="Taken on or before; 2014 includes its end.")
     folder: str | None = Field(None, max_length=1000, description="Photos below this folder.")
@@ -46,6 +46,10 @@ class Narrowed(_Strict):
     )
     within: str | None = Field(None, max_length=20, description="How far from it: 20km, 500m, 12mi.")
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
+    file_dates: bool = Field(
+        False,
+        description="Whether the time of its file counts for a photo that does not tell when it was taken.",
+    )
 
 
 class MapBox(_Strict):

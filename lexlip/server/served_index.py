@@ -459,8 +459,15 @@ def _box(asked: MapBox) -> Box:
 
 
 def _filters(asked: Narrowed) -> Filters:
+    places = asked.near, asked.within
     return Filters(
-        asked.after, asked.before, asked.folder, asked.caption, asked.near, asked.within, asked.album
+        asked.after,
+        asked.before,
+        asked.folder,
+        asked.caption,
+        *places,
+        asked.album,
+        file_dates=asked.file_dates,
     )
 
 

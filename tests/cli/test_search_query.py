@@ -117,25 +117,27 @@ def test_pages(lexlip: Run, photos: Path) -> None:
     assert "have changed since this page: search again" in refused(lexlip, ALL, "--cursor", first["cursor"])
 
 
-def test_why_no_photo_meets_a_filter(indexed: Run, library: Path) -> None:
-    days = sorted(date.fromtimestamp(photo.stat().st_mtime).isoformat() for photo in library.glob("*.jpg"))
-    of_files = f"{days[0]} to {days[-1]}, 6 of 6 by the time of the file alone"
+def test_why_no_photo_meets_a_filter(indexed: Run) -> None:
     for option, value, says in (
         ("--folder", "nowhere", "no photo is in the folder nowhere; the index has no folders"),
-        ("--before", "2014", f"no photo of this index has such a date; they were taken from {of_files}"),
+        ("--after", "2014", "no photo of this index has a date; of 6 only the file has one"),
     ):
         for asked in ((ALL,), ("--similar", "3.jpg")):
             assert indexed("search", *asked, option, value).stdout.splitlines()[-1] == says
     assert "there is no such date" in refused(indexed, ALL, "--after", "2014-13")
 
 
-def test_photos_that_their_files_date(indexed: Run) -> None:
+def test_photos_that_their_files_date(indexed: Run, library: Path) -> None:
     told = "note: 6 hits dated by the time of the file alone"
     for asked in (("--after", "2014"), ("--before", "2090"), ("--sort", "date")):
-        done = indexed("search", ALL, *asked, "-f", "paths")
+        done = indexed("search", ALL, *asked, "--file-dates", "-f", "paths")
         assert told in done.stderr.splitlines()
         assert len(done.stdout.splitlines()) == 6
-    assert "of the file" not in indexed("search", ALL).stderr
+        assert "of the file" not in indexed("search", ALL, *asked).stderr
+    days = sorted(date.fromtimestamp(photo.stat().st_mtime).isoformat() for photo in library.glob("*.jpg"))
+    of_files = f"{days[0]} to {days[-1]}, 6 of 6 by the time of the file alone"
+    says = f"no photo of this index has such a date; they were taken from {of_files}"
+    assert indexed("search", ALL, "--before", "2014", "--file-dates").stdout.splitlines()[-1] == says
 
 
 def test_what_is_no_search_for_similar_photos(indexed: Run) -> None:

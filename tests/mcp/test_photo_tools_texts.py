@@ -93,7 +93,6 @@ def test_a_status() -> None:
     status = {
         **{"index": "/i", "documents": 5, "kind": "dense", "model": "m", "made": "now", "words": False},
         **{"first": "2014-01-01", "last": "2015-01-01", "dated": 2, "captioned": 1, "folders_in_all": 3},
-        **{"by_file_time": 0},
         **{"folders": [{"folder": "a", "photos": 2}], "albums": ["two\nlines"]},
     }
     assert text_of_status(status).splitlines() == [
@@ -104,8 +103,6 @@ def test_a_status() -> None:
         'folders: "a" (2) and 2 more',
         'albums: "two\\nlines"',
     ]
-    of_files = text_of_status({**status, "by_file_time": 1}).splitlines()[2]
-    assert of_files.endswith("from 2014-01-01 to 2015-01-01; of 1 of them only the file has one")
 
 
 @pytest.mark.parametrize(

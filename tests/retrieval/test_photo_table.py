@@ -73,8 +73,10 @@ def library(tmp_path: Path) -> tuple[Source, list[Facts]]:
     return source, facts
 
 
-def date_of(fact: Facts) -> str:
+def date_of(fact: Facts, file_dates: bool) -> str:
     """Of a photo that is no part of a tar."""
+    if not file_dates:
+        return fact.taken or ""
     nanoseconds = int(fact.state.split()[1]) if fact.state else None
     written = "" if nanoseconds is None else datetime.fromtimestamp(nanoseconds // 10**9).isoformat()
     return fact.taken or written
@@ -147,7 +149,7 @@ def expected(source: Source, facts: list[Facts], filters: Filters) -> set[str]:
     """By a plain loop."""
     found = set()
     for item, fact in zip(source.items, facts, strict=True):
-        day, texts = date_of(fact)[:10], [*item.captions, *fact.keywords]
+        day, texts = date_of(fact, filters.file_dates)[:10], [*item.captions, *fact.keywords]
         words = {word for text in texts for word in words_of(text)}
         if filters.after and (not day or day[: len(filters.after)] < filters.after):
             continue
@@ -174,10 +176,11 @@ def test_filters_are_as_a_plain_loop_has_them(library: tuple[Source, list[Facts]
             if after and before and after > before:
                 continue
             for folder, caption in [(None, None), ("a", None), (None, "dog"), ("a/b", "snow")]:
-                filters = Filters(after, before, folder, caption)
-                found = made.select(filters)
-                assert set(found) == expected(source, facts, filters)
-                sizes.add(len(found))
+                for file_dates in (False, True):
+                    filters = Filters(after, before, folder, caption, file_dates=file_dates)
+                    found = made.select(filters)
+                    assert set(found) == expected(source, facts, filters)
+                    sizes.add(len(found))
         for folder, caption in itertools.product(folders, captions[:-1]):
             filters = Filters(folder=folder, caption=caption)
             assert set(made.select(filters)) == expected(source, facts, filters)
@@ -266,8 +269,8 @@ def test_facets(library: tuple[Source, list[Facts]], tmp_path: Path) -> None:
     source, facts = library
     with table(source, tmp_path / "index", facts) as made:
         found = made.facets()
-    dates = sorted(filter(None, map(date_of, facts)))
-    assert (found["first"], found["last"], found["dated"]) == (dates[0][:10], dates[-1][:10], len(dates))
+    taken = sorted(fact.taken for fact in facts if fact.taken)
+    assert (found["first"], found["last"], found["dated"]) == (taken[0][:10], taken[-1][:10], len(taken))
     assert found["by_file_time"] == sum(not fact.taken and bool(fact.state) for fact in facts)
     pairs = zip(source.items, facts, strict=True)
     assert found["captioned"] == sum(bool(item.captions or fact.keywords) for item, fact in pairs)
@@ -338,7 +341,7 @@ def test_an_older_table_knows_no_files_dates(photos: Path, tmp_path: Path, chang
     with open_photos(tmp_path / "index", header()) as made:
         dates = ["2019-07-01T12:30:00" if number == 1 else None for number in range(6)]
         assert made.dates() == [(f"{number}.jpg", date, False) for number, date in enumerate(dates)]
-        assert made.select(Filters(after="1900")) == ["1.jpg"]
+        assert made.select(Filters(after="1900", file_dates=True)) == ["1.jpg"]
         assert (made.facets()["dated"], made.facets()["by_file_time"]) == (1, 0)
 
 

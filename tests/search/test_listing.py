@@ -89,12 +89,14 @@ def test_the_oldest_may_come_first(search: PhotoSearch, album: Path) -> None:
     ("filters", "is_meant"),
     [
         (Filters(folder="2019"), lambda id, date, by: id.startswith("2019/")),
-        (Filters(after="2019-03"), lambda id, date, by: date >= "2019-03"),
-        (Filters(before="2018"), lambda id, date, by: date < "2019"),
+        (Filters(after="2019-03"), lambda id, date, by: by == "camera" and date >= "2019-03"),
+        (Filters(before="2018"), lambda id, date, by: by == "camera" and date < "2019"),
+        (Filters(after="2019-03", file_dates=True), lambda id, date, by: date >= "2019-03"),
+        (Filters(before="2018", file_dates=True), lambda id, date, by: date < "2019"),
         (Filters(caption="number 3"), lambda id, date, by: int(Path(id).stem) % 4 == 3),
         (Filters(folder="old", after="2019"), lambda id, date, by: id.startswith("old/") and date >= "2019"),
     ],
-    ids=range(5),
+    ids=range(7),
 )
 def test_filters_hold(search: PhotoSearch, album: Path, filters: Filters, is_meant: Any) -> None:
     expected = [one for one in of_files(album) if is_meant(*one)]
@@ -108,7 +110,7 @@ def test_a_search_counts_what_the_list_counts(search: PhotoSearch, album: Path) 
     for after, before in (("2017", "2017-06"), ("2017-10-03", "2018"), ("2019", None)):
         expected = [one for one in of_files(album) if after <= one[1] and one[1] < f"{before or '9'}~"]
         assert ("file" in {by for _, _, by in expected}) == (before is not None)
-        how = {"filters": Filters(after, before), "sort": "date"}
+        how = {"filters": Filters(after, before, file_dates=True), "sort": "date"}
         answer = search.text("two dogs in snow", NUMBER, **how)  # type: ignore[arg-type]
         found = [(hit.id, hit.date, hit.dated) for hit in answer.hits]
         assert set(found) == set(expected)

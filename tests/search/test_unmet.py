@@ -38,7 +38,7 @@ def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
     ("filters", "says"),
     [
         (Filters(folder="z"), ""),
-        (Filters("2021", "2021", "files"), ""),
+        (Filters("2021", "2021", "files", file_dates=True), ""),
         (Filters(folder="nosuch"), "no photo is in the folder nosuch; folders are dated, files, z, z/y"),
         (
             Filters("2030", folder="./no\tsuch/"),
@@ -46,6 +46,11 @@ def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
         ),
         (
             Filters("2030"),
+            "no photo of this index has such a date; they were taken from 2014-05-03 to 2020-02-03; of 1 only"
+            " the file has one",
+        ),
+        (
+            Filters("2030", file_dates=True),
             "no photo of this index has such a date; they were taken from 2014-05-03 to 2021-03-04, 1 of 4 by"
             " the time of the file alone",
         ),

@@ -56,7 +56,7 @@ def test_an_older_index_learns_the_times_of_files(lexlip: Run, photos: Path, add
     index.refresh()
 
     def found(*asked: str) -> list[str]:
-        answer = as_json(lexlip, "search", ALL, "--server", address, *asked)
+        answer = as_json(lexlip, "search", ALL, "--server", address, "--file-dates", *asked)
         return sorted(hit["id"] for hit in answer["hits"])
 
     assert found("--after", "2014") == []

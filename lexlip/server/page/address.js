@@ -52,7 +52,10 @@ export function writeAddress(query) {
 export const asks = (query) =>
 	Boolean(query.q.trim() || query.like || query.picture || query.terms || query.adjust.length);
 
-export const filtersOf = (query) => Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query[name]]));
+export const filtersOf = (query) => ({
+	...Object.fromEntries(Object.keys(FILTERS).map((name) => [name, query[name]])),
+	file_dates: true,
+});
 
 export const isFiltered = (query) => Object.keys(FILTERS).some((name) => query[name]);
 

@@ -237,7 +237,7 @@ class App extends Component {
 
 	saying(results) {
 		const { query, byFile } = results;
-		if (results.answer.total) return photos(results.answer.total); // the headings tell of files
+		if (results.answer.total) return photos(results.answer.total);
 		const said = this.fitting(results);
 		const byDate = query.after || query.before || query.sort === "date";
 		return byDate && byFile ? `${said}; ${count(byFile)} dated by the file` : said;

@@ -6,6 +6,8 @@ import { Menu } from "./menu.js";
 
 const MOST_YEARS = 24;
 
+const anyDated = (facets) => facets?.dated + facets?.by_file_time > 0;
+
 const year = (date) => Number(date?.slice(0, 4));
 
 function dateLabel({ after, before }, { first, last }) {
@@ -13,6 +15,7 @@ function dateLabel({ after, before }, { first, last }) {
 	if (after && before) return `${after} – ${before}`;
 	if (after) return `since ${after}`;
 	if (before) return `until ${before}`;
+	if (!first) return "dates";
 	return year(first) === year(last) ? `${year(first)}` : `${year(first)} – ${year(last)}`;
 }
 
@@ -102,7 +105,7 @@ const ORDERS = [
 /** The orders that hits of a query can have, with those of these photos. */
 const ordersOf = (query, facets) =>
 	ORDERS.filter(
-		([name]) => ({ match: true, date: facets?.dated > 0, place: facets?.located > 0 && isNear(query) })[name],
+		([name]) => ({ match: true, date: anyDated(facets), place: facets?.located > 0 && isNear(query) })[name],
 	);
 
 /** The line between the chips and the photos. */
@@ -113,7 +116,7 @@ export function Filters({ query, facets, albums, found, ordered, names, onNames,
 			<p class="found">${found}</p>
 			${ordered && orders.length > 1 && choice("sort", query.sort, orders, onChange)}
 			${
-				facets?.dated > 0 &&
+				anyDated(facets) &&
 				html`<${Menu} name="dates" label=${dateLabel(query, facets)}
 				button=${{ class: `filter ${query.after || query.before ? "active" : ""}`, "data-filter": "dates" }}>
 				${(close) => html`<${Dates} query=${query} facets=${facets} close=${close} onChange=${onChange} />`}

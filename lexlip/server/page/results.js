@@ -41,7 +41,7 @@ export class Results {
 		this.well = null; // the number of hits that fit well; null: all so far, or nobody knows
 		this.cut = null; // the number of hits that fit, well or in part; null: all so far
 		this.below = new Map(); // by word the hits beyond the cut that share it
-		this.byFile = 0; // the number of hits that only their files date
+		this.byFile = 0; // hits dated by their files
 		this.together = 0; // the most words that one of them shares
 		this.headings = new Map(); // by the index of the hit that they stand before
 		this.done = false;

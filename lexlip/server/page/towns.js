@@ -16,7 +16,7 @@ const grown = ({ left, top, right, bottom }, by) => ({
 const square = (x, y, size) => grown({ left: x, top: y, right: x, bottom: y }, size / 2);
 
 /**
- * The towns whose names have room, in a map of so many pixels: {name, latitude, longitude, shift, before, dot}.
+ * Towns whose names have room, in a map of so many pixels: {name, latitude, longitude, shift, before, dot}.
  * A name begins `shift` pixels from its town, or ends there if it stands before it; `dot` marks a town without a circle.
  *
  * Towns come largest first; those at a circle are named before others. `at` gives the pixels of a place, `circles`
@@ -52,7 +52,7 @@ export function named(towns, circles, taken, [wide, high], at, widthOf) {
 	return found;
 }
 
-/** One of them on a map that shows these degrees: [west, north, width, height]. */
+/** One on a map of [west, north, width, height] degrees. */
 export function Town({ town, part: [west, north, width, height] }) {
 	const { name, latitude, longitude, shift, before, dot } = town;
 	const place = { left: `${(100 * (longitude - west)) / width}%`, top: `${(100 * (north - latitude)) / height}%` };

@@ -238,7 +238,7 @@ class Collection:
 
     def found(self, terms: dict[str, float], without: list[str], given: dict[str, Any]) -> list[tuple]:
         """Score, place and words of all hits; those of the last question are kept for its further pages."""
-        names = ("after", "before", "folder", "caption", "near", "within", "album", "sort")
+        names = ("after", "before", "folder", "caption", "near", "within", "album", "sort", "file_dates")
         asked = (
             [given.get(name) for name in names],
             circle_in(given),
@@ -264,7 +264,7 @@ class Collection:
         found.sort(key=lambda hit: (-hit[0], hit[1]))
         if given.get("sort") == "date":
             found = [hit for hit in found if self.cut is None or hit[0] >= self.cut]
-            found.sort(key=lambda hit: self.photos[hit[1]].date or "", reverse=True)
+            found.sort(key=lambda hit: self.date(self.photos[hit[1]], given), reverse=True)
         if given.get("sort") == "place":
             circle = circle_in(given)
             if circle is None:
@@ -272,8 +272,13 @@ class Collection:
             found.sort(key=lambda hit: far(circle, self.photos[hit[1]].place))
         return found
 
+    @staticmethod
+    def date(photo: Photo, given: dict[str, Any]) -> str:
+        """By which a photo is found."""
+        return (photo.date if given.get("file_dates") else photo.taken) or ""
+
     def allowed(self, photo: Photo, given: dict[str, Any]) -> bool:
-        date = photo.date or ""
+        date = self.date(photo, given)
         after, before, folder = given.get("after"), given.get("before"), given.get("folder")
         text = " ".join([*photo.captions, *photo.keywords]).lower().split()
         return (
@@ -462,7 +467,7 @@ class Collection:
             for depth in range(1, len(parts) + 1):
                 name = "/".join(parts[:depth])
                 folders[name] = folders.get(name, 0) + 1
-        dates = sorted(photo.date for photo in self.photos if photo.date)
+        dates = sorted(photo.taken for photo in self.photos if photo.taken)
         return {
             "folders": [{"folder": name, "photos": many} for name, many in sorted(folders.items())],
             "first": dates[0] if dates else None,

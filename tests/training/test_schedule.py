@@ -128,8 +128,10 @@ def test_flops_warm_up_follows_the_clock(
 
     monkeypatch.setattr(loop, "Step", noted)
     pretrain(by_clock(tmp_path / "run", minutes=2, validate_every=5))
-    for share, seconds in progress[6:]:
-        assert share == pytest.approx(seconds / (120 - 16), abs=0.02)
+    for share, seconds in progress[
+        6:
+    ]:  # a validation that is not the best, by the CPU's rounding, saves nothing
+        assert share == pytest.approx(seconds / (120 - 16), abs=0.03)
 
 
 @pytest.mark.parametrize("at", [5, 18])

@@ -192,7 +192,9 @@ def asked_by_curl(page: Page, command: str) -> APIResponse:
     headers = dict([given.H.split(": ")]) if given.H else {}
     photo = given.data_binary and PHOTOS / given.data_binary.replace("@photo", "coffee")
     data = photo.read_bytes() if photo else given.d
-    return page.request.fetch(given.url, method="POST" if data else "GET", data=data, headers=headers)
+    return page.request.fetch(
+        given.url, method="POST" if data else "GET", data=data, headers=headers, timeout=120_000
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -128,9 +128,7 @@ def test_flops_warm_up_follows_the_clock(
 
     monkeypatch.setattr(loop, "Step", noted)
     pretrain(by_clock(tmp_path / "run", minutes=2, validate_every=5))
-    for share, seconds in progress[
-        6:
-    ]:  # a validation that is not the best, by the CPU's rounding, saves nothing
+    for share, seconds in progress[6:]:  # a validation that is not the best, as the CPU rounds, saves nothing
         assert share == pytest.approx(seconds / (120 - 16), abs=0.03)
 
 

@@ -111,11 +111,14 @@ class Filters:
             raise DataError(FROM_WHERE)
         asked: list[tuple[str, list[str | float]]] = []
         first, end = self.written
-        written = written if self.file_dates else "NULL"
-        if self.after:
-            asked.append((f"(taken >= ? OR {written} >= ?)", [self.after, first * 10**9]))
-        if self.before:
-            asked.append((f"(taken < ? OR {written} < ?)", [self.before + LAST, end * 10**9]))
+        for sign, day, seconds in (
+            (">=", self.after, first),
+            ("<", self.before and self.before + LAST, end),
+        ):
+            if day and self.file_dates:
+                asked.append((f"(taken {sign} ? OR {written} {sign} ?)", [day, seconds * 10**9]))
+            elif day:
+                asked.append((f"taken {sign} ?", [day]))  # without OR, which reads the whole table
         if self.below and self.below.isascii():  # "0" is the character after "/"
             asked.append(("id > ? AND id < ?", [f"{self.below}/", f"{self.below}0"]))
         elif self.below:

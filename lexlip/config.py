@@ -493,6 +493,9 @@ class Config:
     # a model with vectors, by packaged name, folder or hub name, for objective.distillation and data.alike; a
     # YAML file may say init, for the one that the run or phase starts from
     teacher: str | None = None
+    # a folder in which runs keep what they make before the first step, for others that need the same: the new
+    # model, views of a frozen image body, the teacher's vectors; None: none is kept but the teacher's, in RUN
+    prepared: str | None = None
     # with init: content words that the training captions have so often, and the checkpoint does not, join its
     # vocabulary; 0: none
     new_words: int = 0

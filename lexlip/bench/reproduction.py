@@ -52,6 +52,7 @@ class DeclaredTable:
     title: str
     preset: str | None  # None: its configs' own keys
     rows: tuple[DeclaredRow, ...]
+    shares: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,8 @@ def rows_of(
 ) -> list[Row]:
     """Return the rows of a table with the runs that they need, in OUT/PRESET/NAME-SEED or OUT/own/NAME-SEED.
 
-    `changes` are of every run's config; `photos` are measured on instead of the declared ones.
+    `changes` are of every run's config; `photos` are measured on instead of the declared ones. What runs
+    share is in OUT/prepared.
     """
     known = declared().runs
     made: dict[tuple[str, int], Run] = {}
@@ -206,6 +208,7 @@ def rows_of(
                 f"seed={seed}",
                 f"name={name}",
                 f"out={folder}",
+                *([f"prepared={out / 'prepared'}"] if table.shares else []),
                 *([] if after is None else [f"init={after.folder / 'best'}"]),
             )
             made[name, seed] = Run(name, seed, after, arguments, given.eflop)

@@ -28,7 +28,7 @@ from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import WEIGHTS
 from lexlip.models.one_transformer import OneTransformer
 from lexlip.search.engines.exact import engine_for
-from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, encode_views
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews
 from lexlip.training.averages import average
 from lexlip.training.batches import Batch, Collate
 from lexlip.training.checkpoint import State, forget_start, load_checkpoint, save_best, save_checkpoint
@@ -37,11 +37,10 @@ from lexlip.training.initialisation import add_words, counted_captions
 from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log, check_log
 from lexlip.training.method import Method
-from lexlip.training.prepared import prepare_model, starting_model
+from lexlip.training.prepared import frozen_views, prepare_model, starting_model, taught_by
 from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
 from lexlip.training.schedule import Schedule, set_learning_rate
 from lexlip.training.step import SkippedStep, Step, gradient_shares, make_optimizer, train_step
-from lexlip.training.teacher import find_teacher
 from lexlip.words.vocabulary import Vocabulary
 
 FAILURES = 10  # steps in a row without a finite gradient that end a run
@@ -106,7 +105,7 @@ def prepare(config: Config | Sequence[Config]) -> Path:
             if phase.init is None:
                 prepare_model(phase, train, folder)
             if phase.teacher is not None:
-                find_teacher(phase.teacher, train, folder, processes)
+                taught_by(phase, train, folder, processes)
     return folder
 
 
@@ -316,7 +315,7 @@ def set_up(
     order.check()
     processes.part(config.optim.batch)  # enough photos for all
     start = replace(config, init=str(folder / "last")) if resume else config
-    model, vocabulary = starting_model(start, train, folder, progress=processes.first)
+    model, vocabulary = starting_model(start, train, folder, processes)
     new: tuple[str, ...] = ()
     if config.new_words and not resume:
         assert isinstance(model, LexLIP)
@@ -336,8 +335,9 @@ def set_up(
         model.compile_encoders()
     photos = AugmentedPhotos(train, config.data, config.model.image, config.seed)
     if config.data.views:
-        file = folder / "views.npy"
-        photos.views = views or encode_views(model.image_encoder, photos, order.seen, config, file, processes)
+        photos.views = views or frozen_views(
+            model.image_encoder, photos, order.seen, config, folder, processes
+        )
         method.begin_at(photos.views.until)
     if method.teacher is not None and config.data.alike:
         order.topics = method.teacher.topics(order.photos, config.data.alike, config.seed, processes)
@@ -379,7 +379,7 @@ def _method_of(
     precision = pick_precision(config.optim.precision, processes.device)
     exact = precision == "fp32" or model.metric == "dot"  # dot products are not limited to 1, as cosines are
     key_dtype = torch.float32 if exact else torch.bfloat16
-    teacher = None if config.teacher is None else find_teacher(config.teacher, train, folder, processes)
+    teacher = None if config.teacher is None else taught_by(config, train, folder, processes)
     method = Method(model, vocabulary, config.objective, key_dtype, teacher)
     if config.objective.masks and not model.can.words and config.init is None and config.model.text.name:
         method.own_head.copy_mlm_head(load_mlm_head(config.model.text.name), method.pieces)

@@ -93,7 +93,8 @@ def check_run(config: Config, resume: bool) -> None:
             raise ConfigError(
                 f"there is nothing to resume in {run}: it has no checkpoint yet; leave out --resume"
             )
-        before = replace(load_config(file), finetuning=config.finetuning)  # older versions had no such key
+        # older versions had no such keys
+        before = replace(load_config(file), finetuning=config.finetuning, prepared=config.prepared)
         if before != config:
             raise ConfigError(
                 f"{file} differs from this config; resume with what that file says, or use another out="

@@ -135,7 +135,7 @@ class Teacher:
 
 
 def find_teacher(name: str, source: Source, folder: Path, processes: Processes) -> Teacher:
-    """Return a model's vectors of a source: those in a run's folder, or made now by the first process.
+    """Return a model's vectors of a source: those in a folder, or made now by the first process.
 
     ModelError: there is no such model, or it has no vectors. DataError: no photo can be read, or the vectors
     cannot be written.

@@ -100,7 +100,7 @@ def test_a_table_without_a_preset(lexlip: Run) -> None:
     assert lines[2:4] == [
         "runs/reproduce/own/photos-phase1-0: to train",
         "  lexlip pretrain configs/mini-ablation.yaml seed=0 name=photos-phase1"
-        " out=runs/reproduce/own/photos-phase1-0",
+        " out=runs/reproduce/own/photos-phase1-0 prepared=runs/reproduce/prepared",
     ]
     assert "2 of 2 runs to train" in lines
     assert any(line.startswith("missing: data.train") for line in lines)

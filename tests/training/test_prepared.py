@@ -66,3 +66,58 @@ def test_weights_that_changed_are_noticed(tmp_path: Path) -> None:
     assert prepared._made_from(config, Scenes(3, seed=0)) == first
     weights.write_bytes(b"other")
     assert prepared._made_from(config, Scenes(3, seed=0)) != first
+
+
+def test_runs_that_share_make_views_heads_and_a_teacher_s_vectors_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_model(seed=3).save(tmp_path / "teacher")
+    config = with_data(
+        replace(
+            CONFIG,
+            teacher=str(tmp_path / "teacher"),
+            objective=replace(CONFIG.objective, distillation=1.0),
+            optim=replace(CONFIG.optim, lr_scale={"image_encoder.body": 0.0}),
+        ),
+        views=2,
+    )
+    alone = pretrain(replace(config, out=str(tmp_path / "alone")))
+    shared = replace(config, prepared=str(tmp_path / "shared"))
+    first = pretrain(replace(shared, out=str(tmp_path / "first")))
+    assert not [name for name in ("prepared", FILE) if (first / name).exists()]
+    monkeypatch.setattr("lexlip.training.initialisation.fit_text_head", lambda *_: pytest.fail("fitted"))
+    monkeypatch.setattr(Teacher, "encoding", lambda *_: pytest.fail("encoded"))
+    monkeypatch.setattr(prepared, "encode_views", lambda *_: pytest.fail("views were encoded"))
+    capsys.readouterr()
+    second = pretrain(replace(shared, out=str(tmp_path / "second"), name="second"))
+    said = capsys.readouterr().err
+    for what in ("views", "model", "teacher"):
+        [folder] = (tmp_path / "shared").glob(f"{what}-*")
+        assert (str(folder) in said) == (what != "teacher")
+    for run in (first, second):
+        check_same(run, alone)
+    for changed in ({"crop": 0.7}, {"views": 3}, {"train": (SourceConfig("scenes:25:0"),)}):
+        other = replace(with_data(shared, **changed), out=str(tmp_path / "other"))
+        with pytest.raises(pytest.fail.Exception):
+            pretrain(other)
+
+
+@pytest.mark.parametrize("body", [0.0, 0.5])
+def test_views_of_a_body_that_was_trained_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: float
+) -> None:
+    """A run that starts from another's weights shares its views only if the body is the same."""
+    scale = {"image_encoder.body": body}
+    config = replace(CONFIG, prepared=str(tmp_path / "shared"), optim=replace(CONFIG.optim, lr_scale=scale))
+    before = pretrain(replace(config, out=str(tmp_path / "before")))
+    frozen = with_data(
+        replace(config, optim=replace(config.optim, lr_scale={"image_encoder.body": 0.0})), views=2
+    )
+    pretrain(replace(frozen, out=str(tmp_path / "frozen")))
+    monkeypatch.setattr(prepared, "encode_views", lambda *_: pytest.fail("views were encoded"))
+    after = replace(frozen, init=str(before / "last"), out=str(tmp_path / "after"))
+    if body:
+        with pytest.raises(pytest.fail.Exception):
+            pretrain(after)
+    else:
+        pretrain(after)

@@ -51,7 +51,7 @@ def place_of(config: Config, run: Path, what: str, made_from: Any) -> Path:
         return run
     key = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16]
     place = Path(config.prepared) / f"{what}-{key}"
-    with writing_run(run):
+    with writing_run(run, place):
         place.mkdir(parents=True, exist_ok=True)
     return place
 
@@ -63,7 +63,7 @@ def prepare_model(config: Config, train: Source, run: Path) -> None:
     made_from = _made_from(config, train)
     made = {"from": made_from, "random": torch.get_rng_state().tolist()}
     folder = place_of(config, run, "model", made_from) / FOLDER
-    with writing_run(run), replacing_folder(folder) as temporary:
+    with writing_run(run, folder), replacing_folder(folder) as temporary:
         model.save(temporary, graph=False)
         (temporary / FILE).write_text(json.dumps(made), encoding="utf-8")
 
@@ -127,7 +127,7 @@ def frozen_views(
         made = encode_views(encoder, photos, indices, config, file.with_name("part.npy"), processes)
         if made.unreadable or not processes.first:  # photos that cannot be read are looked at by each run
             return made
-        with writing_run(run), replacing(file) as temporary, temporary.open("wb") as opened:
+        with writing_run(run, file), replacing(file) as temporary, temporary.open("wb") as opened:
             np.save(opened, made.states)
         return made
     if processes.first:

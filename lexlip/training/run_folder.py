@@ -78,9 +78,9 @@ def way_on(run: Path) -> str:
 
 
 @contextmanager
-def writing_run(run: Path) -> Iterator[None]:
-    """Raise DataError, which says how to go on, if the `with` block cannot write to RUN: a full disk."""
-    with writing(f"the run {run}", f"; when that is mended, {way_on(run)}"):
+def writing_run(run: Path, place: Path | None = None) -> Iterator[None]:
+    """Raise DataError, which says how to go on, if the `with` block cannot write to RUN, or to `place`."""
+    with writing(f"the run {run}" if place is None else str(place), f"; when that is mended, {way_on(run)}"):
         yield
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from lexlip.config import SourceConfig
 from lexlip.data import Scenes
-from lexlip.errors import ConfigError
+from lexlip.errors import ConfigError, DataError
 from lexlip.training import prepared
 from lexlip.training.loop import prepare, pretrain
 from lexlip.training.teacher import FILE, Teacher
@@ -121,3 +121,9 @@ def test_views_of_a_body_that_was_trained_are_its_own(
             pretrain(after)
     else:
         pretrain(after)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(DataError, match=r"taken/model-\w+: Not a directory; when that is mended, "):
+        pretrain(replace(CONFIG, prepared=str(tmp_path / "taken"), out=str(tmp_path / "run")))

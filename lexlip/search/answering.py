@@ -239,7 +239,7 @@ class IndexState:
         """Return the words of phrases that the model does not know; it knows surboard and baseballs."""
         words = {folded(word) for word in asked.unknown}
         words |= {word for phrase in asked.phrases if phrase.typed for word in phrase.words}
-        if not words:
+        if not (words and asked.phrases):
             return []
         unknown = set(self.stage.unknown(" ".join(form for word in words for form in forms(word))))
         return [word for word in words if unknown.issuperset(forms(word))]

@@ -30,16 +30,17 @@ class UserError(click.ClickException):
 
 
 class Interrupted(click.ClickException):
-    """Ctrl-C."""
+    """Ctrl-C, or SIGTERM."""
 
     exit_code = 130  # as shells have it
 
 
 @contextmanager
 def interruptible(way_on: str | Callable[[], str]) -> Iterator[None]:
-    """End on Ctrl-C with a sentence that says how to go on, or with what a function says then."""
+    """End on Ctrl-C or SIGTERM with a sentence that says how to go on, or with what a function says then."""
     try:
-        yield
+        with terminated_as_interrupted():
+            yield
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted: {way_on if isinstance(way_on, str) else way_on()}") from None
 

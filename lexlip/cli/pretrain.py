@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lexlip.cli import options
-from lexlip.cli.exit_codes import interruptible, terminated_as_interrupted
+from lexlip.cli.exit_codes import interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ def pretrain(
     from lexlip.training.run_folder import way_on
 
     again = partial(way_on, phases[-1].folder)
-    with interruptible(again), terminated_as_interrupted():  # torchrun terminates the others if one fails
+    with interruptible(again):  # torchrun terminates the others if one fails
         from lexlip.training.loop import pretrain as train
 
         run = train(phases, resume)

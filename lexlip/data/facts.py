@@ -19,7 +19,7 @@ from PIL import Image, IptcImagePlugin
 
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
 from lexlip.data.nearness import is_place
-from lexlip.data.side_files import LONGEST_XMP, OWN, without_padding
+from lexlip.data.side_files import OWN, read_xmp
 from lexlip.words.plain_text import whole
 
 LONGEST_TEXT = 5000  # characters of a caption
@@ -130,15 +130,13 @@ def _iptc(image: Image.Image) -> Embedded:
 
 
 def _xmp(packet: object) -> Embedded:
-    """Return what XMP says; entities, with which XML grows without bound, are refused."""
+    """Return what XMP says."""
     data = packet.encode() if isinstance(packet, str) else packet
-    if not isinstance(data, bytes) or not data or len(data) > LONGEST_XMP:
+    if not isinstance(data, bytes) or not data:
         return Embedded()
-    from defusedxml import DefusedXmlException, ElementTree
-
     try:
-        root = ElementTree.fromstring(without_padding(data), forbid_dtd=True)
-    except (DefusedXmlException, ElementTree.ParseError, ValueError, LookupError):
+        root = read_xmp(data)
+    except ValueError:
         return Embedded()
     found: dict[str, list[str]] = {}
     for element in root.iter():

@@ -7,7 +7,7 @@ taken away, and they do not count as what a person wrote. All else in the file s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 from xml.parsers.expat import ExpatError
 
@@ -90,15 +90,31 @@ def without_padding(data: bytes) -> bytes:
     return data if data.startswith((b"\xff\xfe", b"\xfe\xff")) else data.strip(b"\0 \r\n\t")
 
 
+def read_xmp(data: bytes) -> Any:
+    """Return the root element of XMP to read; ValueError: it is none, and the text says why."""
+    from defusedxml import ElementTree
+
+    return _parsed(data, ElementTree.fromstring)
+
+
 def _parse(data: bytes) -> Any:
-    """Return the document; entities, with which XML grows without bound, are refused."""
-    from defusedxml import DefusedXmlException, minidom
+    """Return the document of XMP to change."""
+    from defusedxml import minidom
+
+    return _parsed(data, minidom.parseString)
+
+
+def _parsed(data: bytes, parse: Callable[..., Any]) -> Any:
+    """Return what a parser makes of XMP; entities, with which XML grows without bound, are refused."""
+    from defusedxml import DefusedXmlException
 
     if len(data) > LONGEST_XMP:
-        raise ValueError(f"no XMP: more than {LONGEST_XMP} bytes")
+        raise ValueError(f"no XMP: more than {LONGEST_XMP:,} bytes")
     try:
-        return minidom.parseString(without_padding(data), forbid_dtd=True)
-    except (DefusedXmlException, ExpatError, ValueError, LookupError) as error:
+        return parse(without_padding(data), forbid_dtd=True)
+    except DefusedXmlException:
+        raise ValueError("no XMP: it has a DOCTYPE or entities") from None
+    except (SyntaxError, ExpatError, ValueError, LookupError) as error:  # ElementTree's is a SyntaxError
         raise ValueError(f"no XMP: {error}") from error
 
 

@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from pathlib import PurePath
+from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
 
 import numpy as np
@@ -32,6 +32,7 @@ from lexlip.data.files import (
     state_of,
 )
 from lexlip.data.images import decode
+from lexlip.data.side_files import read_xmp
 from lexlip.errors import DataError, UnreadableImage
 
 if TYPE_CHECKING:
@@ -215,11 +216,17 @@ class Source(ABC):
         return "" if None in states else "; ".join(map(str, states))
 
     def _read_sides(self, index: int) -> list[bytes]:
-        """Return the XMP files beside a photo, without those that may not or cannot be read."""
+        """Return the XMP files beside a photo, without those that may not or cannot be read: `skipped`."""
         read = []
         for path in self.sides(index):
-            with suppress(UnreadableImage):
+            try:
                 read.append(read_beside(path, self.real_roots))
+                read_xmp(read[-1])
+            except (UnreadableImage, ValueError) as error:
+                name = PurePosixPath(self.items[index].id).with_name(PurePath(path).name)
+                broken = Skipped(str(name), getattr(error, "reason", str(error)))
+                if broken not in self.skipped:
+                    self.skipped.append(broken)
         return read
 
     @cached_property
@@ -332,6 +339,10 @@ class View(Source):
         source, index = self.origin(index)
         return source.sides(index)
 
+    def _read_sides(self, index: int) -> list[bytes]:
+        source, index = self.origin(index)
+        return source._read_sides(index)
+
     def same(self, index: int) -> Sequence[str]:
         source, index = self.origin(index)
         return source.same(index)
@@ -372,15 +383,20 @@ class Concat(View):
         self.roots = list(dict.fromkeys(root for source in sources for root in source.roots))
         prefixes = _prefixes(self.sources)
         self.items = self._photos = LazyItems(self.sources, prefixes)
-        named = list(zip(prefixes, sources, strict=True))
-        self.skipped = [
-            Skipped(prefix + skip.id, skip.reason) for prefix, source in named for skip in source.skipped
-        ]
+        self._named = list(zip(prefixes, sources, strict=True))
         self.left = sum((source.left for source in sources), Counter())
         self.unlisted = [
             Unlisted((prefix + place.id).rstrip("/"), place.reason, place.photos)
-            for prefix, source in named
+            for prefix, source in self._named
             for place in source.unlisted
+        ]
+
+    @property
+    def skipped(self) -> list[Skipped]:  # type: ignore[override]  # sources find more while they are read
+        return [
+            Skipped(prefix + skip.id, skip.reason)
+            for prefix, source in self._named
+            for skip in source.skipped
         ]
 
     def origin(self, index: int) -> tuple[Source, int]:

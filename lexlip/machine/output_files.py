@@ -29,10 +29,15 @@ def check_output(path: str | Path, what: str = "") -> None:
 
 
 def write_output(path: str | Path, data: bytes, what: str = "") -> None:
-    """Write a file as a whole, or leave the old one and raise DataError; see `check_output`."""
+    """Write a file as a whole, or leave the old one and raise DataError; see `check_output`.
+
+    After a crash of the machine one of both is there.
+    """
     check_output(path, what)
     with writing(f"{what}{path}"), replacing(Path(path)) as temporary:
         temporary.write_bytes(data)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
 
 
 def write_new(file: Path, data: bytes, times: tuple[int, int] | None = None) -> None:

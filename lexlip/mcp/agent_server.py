@@ -64,6 +64,9 @@ Exclude = Annotated[tuple[str, ...], Field(description="Words that photos must n
 Number = Annotated[int, Field(ge=1, le=MOST, description="Photos of this page.")]
 After = Annotated[str, Field(description="Taken then or later: 2014, 2014-05 or 2014-05-03.")]
 Before = Annotated[str, Field(description="Taken then or earlier; 2014 includes all of that year.")]
+FileDates = Annotated[
+    bool, Field(description="Whether a photo that does not tell when it was taken has the date of its file.")
+]
 Folder = Annotated[str, Field(description="Photos below this folder, as ids begin; status lists folders.")]
 Caption = Annotated[str, Field(description="Photos whose captions and keywords hold all these words.")]
 Near = Annotated[
@@ -101,6 +104,7 @@ class _Tools:
         k: Number = 10,
         after: After = "",
         before: Before = "",
+        file_dates: FileDates = False,
         folder: Folder = "",
         caption: Caption = "",
         near: Near = "",
@@ -111,7 +115,8 @@ class _Tools:
         language: Language = "",
     ) -> Found:
         """Find photos by a sentence, by words, or both; best first, each with the words that matched."""
-        how = _how(Filters(after, before, folder, caption, near, within, album), min_score, cursor)
+        places = folder, caption, near, within, album
+        how = _how(Filters(after, before, *places, file_dates=file_dates), min_score, cursor)
         return _found(self._photos.search(query, add, exclude, k, language.lower(), **how))
 
     def similar(
@@ -120,6 +125,7 @@ class _Tools:
         k: Number = 10,
         after: After = "",
         before: Before = "",
+        file_dates: FileDates = False,
         folder: Folder = "",
         caption: Caption = "",
         near: Near = "",
@@ -129,7 +135,8 @@ class _Tools:
         cursor: Page = "",
     ) -> Found:
         """Find photos that are similar to one of the index."""
-        how = _how(Filters(after, before, folder, caption, near, within, album), min_score, cursor)
+        places = folder, caption, near, within, album
+        how = _how(Filters(after, before, *places, file_dates=file_dates), min_score, cursor)
         return _found(self._photos.similar(id, k, **how))
 
     def explain(self, query: Sentence = "", id: Id = "", add: Add = (), exclude: Exclude = ()) -> Facts:

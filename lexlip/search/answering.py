@@ -15,7 +15,7 @@ from anserini_bridge import UnknownId
 from lexlip.data.nearness import distance
 from lexlip.errors import DataError
 from lexlip.models.word_table import translated
-from lexlip.queries.query_language import Query
+from lexlip.queries.query_language import Query, forms
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, exactly, phrases_in
@@ -26,7 +26,7 @@ from lexlip.search.by_date import ByDate, by_date
 from lexlip.search.cursors import Cursor, begin, digest
 from lexlip.search.named_photos import NAMED_POWER, named_shares
 from lexlip.search.unmet import why_unmet
-from lexlip.words.plain_text import readable, whole
+from lexlip.words.plain_text import folded, readable, whole
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
@@ -221,7 +221,7 @@ class IndexState:
             best: the best photo by content, if there is one.
             ends: where hits end by content.
         """
-        shares = named_shares(self.photos, asked.phrases, asked.unknown)
+        shares = named_shares(self.photos, asked.phrases, self._names(asked))
         if not shares:
             return []
         ids = self.ids(asked.conditions(filters), list(shares))
@@ -234,6 +234,15 @@ class IndexState:
         adds = {id: whole * shares[id] ** NAMED_POWER for id in ids}
         named = [FoundPhoto(id, content.get(id, 0.0) + added, named=added) for id, added in adds.items()]
         return sorted(named, key=lambda photo: -photo.score)
+
+    def _names(self, asked: Asked) -> list[str]:
+        """Return the words of phrases that the model does not know; it knows surboard and baseballs."""
+        words = {folded(word) for word in asked.unknown}
+        words |= {word for phrase in asked.phrases if phrase.typed for word in phrase.words}
+        if not (words and asked.phrases):
+            return []
+        unknown = set(self.stage.unknown(" ".join(form for word in words for form in forms(word))))
+        return [word for word in words if unknown.issuperset(forms(word))]
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; of two indexes the first may lack some."""

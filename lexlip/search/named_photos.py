@@ -30,7 +30,7 @@ def named_shares(
     Args:
         photos: their table.
         phrases: those of the sentence.
-        unknown: its words that the model does not know.
+        unknown: words of the phrases that the model does not know.
     """
     number, counts = photos.given_counts(phrases) if phrases else (0, [])
     if not any(counts):
@@ -40,7 +40,7 @@ def named_shares(
     shares = {id: share for id, share in photos.given(phrases, weights, MOST_NAMED) if share >= LEAST_NAMED}
     names = {folded(word) for word in unknown}
     weights = [
-        0.0 if names.isdisjoint(phrase.typed or phrase.words) else weight
+        0.0 if names.isdisjoint(phrase.words) else weight
         for phrase, weight in zip(phrases, weights, strict=True)
     ]
     if any(weights):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lexlip.data.nearness import distance
 from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import Filters
-from lexlip.words.plain_text import readable
+from lexlip.words.plain_text import composed, readable
 
 if TYPE_CHECKING:
     from lexlip.retrieval.photo_table import PhotoTable
@@ -25,7 +25,7 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
         return f"no photo of the album {readable(filters.album)} is in this index"
     folder = Filters(folder=filters.folder)
     if folder and not photos.select(folder):
-        return f"no photo is in the folder {readable(folder.below)}; {_uppermost(facets)}"
+        return f"no photo is in the folder {readable(folder.below)}; {_folders(facets, folder.below)}"
     if filters.circle and not facets["located"]:
         older = "; of an older index, `lexlip index --anew` reads them" if photos.may_lack_places else ""
         return f"no photo of this index has a known place{older}"
@@ -58,9 +58,13 @@ def _none_near(photos: PhotoTable, circle: Circle) -> str:
     return f"{none}; the nearest was {min(far):,.1f} km away" if far else none
 
 
-def _uppermost(facets: dict[str, Any]) -> str:
-    """Return the uppermost folders, as a sentence."""
+def _folders(facets: dict[str, Any], given: str) -> str:
+    """Return the folder that is meant by a path on the disk, or in other case; else the uppermost ones."""
     names = sorted((one["folder"] for one in facets["folders"]), key=lambda name: (name.count("/"), name))
+    path = f"/{composed(given)}".casefold()
+    meant = [name for name in names if path.endswith(f"/{composed(name)}".casefold())]
+    if meant:
+        return f"give {readable(meant[-1])}, as folders begin below the one that was indexed"
     if not names:
         return "the index has no folders"
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

@@ -37,6 +37,11 @@ def test_sigterm_is_as_ctrl_c() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_sigterm_says_how_to_go_on() -> None:
+    with pytest.raises(Interrupted, match="start again"), interruptible("start again"):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def test_other_errors_pass_through() -> None:
     with pytest.raises(DataError, match="no photo"), interruptible("start again"):
         raise DataError("no photo")

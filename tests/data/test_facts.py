@@ -11,7 +11,6 @@ from scipy.fft import dctn
 from lexlip.data import UnreadableImage, decode
 from lexlip.data.facts import (
     LONGEST_TEXT,
-    LONGEST_XMP,
     Embedded,
     Facts,
     decode_with_facts,
@@ -21,6 +20,7 @@ from lexlip.data.facts import (
     read_embedded,
 )
 from lexlip.data.images import quiet
+from lexlip.data.side_files import LONGEST_XMP
 from lexlip.retrieval.filters import NEAR, distances
 from tests.data.pictures import encode
 

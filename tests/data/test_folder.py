@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from lexlip.data import Item, Skipped, Unlisted, UnreadableImage, open_source
+from lexlip.data import Given, Item, Skipped, Unlisted, UnreadableImage, open_library, open_source
 from lexlip.data.folder import FolderSource, holds_index, walk, why_left_out
 from lexlip.data.images import SUFFIXES
 from lexlip.errors import DataError
@@ -252,6 +252,26 @@ def test_every_file_of_a_folder_is_counted_once(tmp_path: Path, seed: int) -> No
         below[:] = set(below) - left_out
         expected += len(files) + len(left_out)
     assert len(listing.photos) + len(listing.tars) + listing.left.total() == expected
+
+
+def test_a_broken_xmp_file_is_named_when_it_is_read(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        for photo in ("0.jpg", "in/1.jpg"):
+            write(tmp_path / name / photo, jpeg())
+    write(tmp_path / "a/in/1.xmp", "<x:xmpmeta")
+    write(tmp_path / "b/0.jpg.xmp", '<!DOCTYPE x [<!ENTITY a "b">]><a>&a;</a>')
+    write(tmp_path / "b/0.xmp", "")
+    source = open_library(Given((str(tmp_path / "a"), str(tmp_path / "b"))))
+    assert source.skipped == []
+    for _ in range(2):
+        for number in range(4):
+            source.photo(number)
+            source.header(number)
+    reasons = dict(source.skipped)
+    assert len(source.skipped) == len(reasons) == 3
+    assert reasons["a/in/1.xmp"].startswith("no XMP: unclosed token")
+    assert reasons["b/0.jpg.xmp"] == "no XMP: it has a DOCTYPE or entities"
+    assert reasons["b/0.xmp"].startswith("no XMP: no element found")
 
 
 def test_an_xmp_file_is_beside_its_photo(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_what_is_offered(tools: PhotoTools) -> None:
         assert "self" not in tool.input_schema["properties"]
         assert all("description" in field for field in tool.input_schema["properties"].values())
     wanted = {"query", "add", "exclude", "k", "after", "before", "folder", "caption", "near", "within"}
-    wanted |= {"album", "min_score", "cursor", "language"}
+    wanted |= {"album", "file_dates", "min_score", "cursor", "language"}
     assert set(offered[0].input_schema["properties"]) == wanted
     assert set(offered[1].input_schema["properties"]) == wanted - {"query", "add", "exclude", "language"} | {
         "id"
@@ -88,6 +88,7 @@ def test_conditions(call: Call) -> None:
 
     assert ids(caption="told") <= {f"{name}.jpg" for name in HOSTILE}
     assert ids(after="2014") == ids(before="2030", after="1990") == ids(folder="none") == set()
+    assert len(ids(after="1990", file_dates=True)) == len(ids()) > 0
 
 
 def test_albums(photos: Path, model_folder: Path, tmp_path: Path) -> None:

@@ -156,6 +156,23 @@ def test_a_colon_that_is_no_field_is_text(photos: PhotoSearch) -> None:
     assert photos.text("note: two dogs, nickname:rex http://a.b/c").query.startswith("note:")
 
 
+def test_slips_and_forms_of_words_that_the_model_knows_are_no_names(
+    library: Path, model_folder: Path, tmp_path: Path
+) -> None:
+    for name in ("children.jpg", "shirt.jpg", "anna.jpg"):
+        shutil.copy(library / "plain/cc_00113.jpg", tmp_path / name)
+    with PhotoSearch(index_words(model_folder, tmp_path, tmp_path / "index")) as search:
+        assert search.stage.unknown("children childrem shirt shirts anna") == ["childrem", "shirts", "anna"]
+
+        def named(query: str) -> set[str]:
+            hits = search.text(query, 3).hits
+            return {hit.id for hit in hits if any(":" in word for word in hit.words)}
+
+        assert (named("childrem"), named("shirts")) == ({"children.jpg"}, {"shirt.jpg"})
+        assert named("childrem on a road") == named("shirts on a road") == set()
+        assert named("anna on a road") == {"anna.jpg"}
+
+
 def test_unknown_words_that_are_names_are_understood(photos: PhotoSearch) -> None:
     assert photos.text("qatar").not_understood == []
     assert photos.text("qatar xyzzy").not_understood == ["xyzzy"]

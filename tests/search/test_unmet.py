@@ -45,6 +45,11 @@ def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
             r"no photo is in the folder no\tsuch; folders are dated, files, z, z/y",
         ),
         (
+            Filters(folder="/home/me/Photos/Z/y/"),
+            "no photo is in the folder home/me/Photos/Z/y; give z/y, as folders begin below the one that was"
+            " indexed",
+        ),
+        (
             Filters("2030"),
             "no photo of this index has such a date; they were taken from 2014-05-03 to 2020-02-03; of 1 only"
             " the file has one",

@@ -168,20 +168,28 @@ def test_a_word_that_a_table_lacks_is_named_by_an_encoder_that_is_sure(with_tabl
         assert (asked.sentence, asked.without) == ("Schnee", without)
 
 
-def test_an_encoder_is_sure_of_what_stays_in_a_sentence(
+def test_an_encoder_is_sure_of_what_stays_in_a_sentence_and_is_said_in_english(
     folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = opened(folder, model)
     assert [others.sure(text) for text in ("Hund", "犬", "xyz", "")] == ["dog", "dog", "", ""]
     dog, snow = others.words.index("dog"), others.words.index("snow")
 
-    def encode(of_sentence: tuple[float, float], text: str) -> np.ndarray:
+    def encode(seen: dict[str, tuple[float, float]], text: str) -> np.ndarray:
         vector = np.zeros(len(others.words), np.float32)
-        vector[dog], vector[snow] = of_sentence if text == "a photo of Hund" else (1, 0)
+        vector[dog], vector[snow] = seen.get(text, (1, 0))
         return vector
 
-    for of_sentence, word in {(1, 0): "dog", (0.71, 1): "dog", (0.69, 1): "", (0, 0): ""}.items():
-        monkeypatch.setattr(others, "encode", partial(encode, of_sentence))
+    for seen, word in (
+        ({}, "dog"),
+        ({"dog": (0.56, 0.83)}, "dog"),  # what the English word means to the encoder
+        ({"dog": (0.54, 0.84)}, ""),
+        ({"dog": (0, 0)}, ""),
+        ({"a photo of Hund": (0.51, 1)}, "dog"),
+        ({"a photo of Hund": (0.49, 1)}, ""),
+        ({"a photo of Hund": (0, 0)}, ""),
+    ):
+        monkeypatch.setattr(others, "encode", partial(encode, seen))
         assert others.sure("Hund") == word
 
 

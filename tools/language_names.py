@@ -5,9 +5,9 @@
 
 Unicode's CLDR names each emoji and gives keywords for it, in English and in other languages. A word names
 what an English word of the lexicon does if one is the name of an emoji and so is the other; or if the two
-are keywords of nearly the same emoji, LEAST of them and FEWEST or more (Dice's coefficient). Of German,
-French and Spanish words that the package's table has, 94 to 97 % are right of the names, and 80 to 84 % of the
-keywords; most others are near: "lire" is *book*.
+are keywords of nearly the same emoji, LEAST (Dice's coefficient) and FEWEST or more. Of German, French and
+Spanish words that the package's table has, 94 to 97 % are right of the names, and 80 to 84 % of the keywords;
+most others are near: "lire" is *book*.
 
 Left out are languages with a table, and English words. Words with accents also stand without them.
 """
@@ -23,8 +23,9 @@ from pathlib import Path
 
 from lexlip.models.word_table import read_tables
 from lexlip.words.plain_text import folded, words_in
-from tools.language_words import LEXICON, TABLE
 
+LEXICON = Path(__file__).parents[1] / "lexlip" / "weights" / "mini" / "vocabulary.txt"
+TABLE = Path(__file__).parents[1] / "languages" / "lexlip_languages" / "translations.tsv"
 LEAST, FEWEST = 0.6, 2
 SHORTEST = 3  # letters of a word without accents; one that lost them has more
 PLAIN = str.maketrans("ıłøđ", "ilod")

@@ -174,7 +174,7 @@ def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
     It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
-    several that have as many, the one that has a table, if it is one alone. All of these are in Latin letters.
+    several that have as many, the one that has a table, if it is one alone. Those are in Latin letters.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)

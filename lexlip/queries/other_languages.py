@@ -136,8 +136,9 @@ class OtherLanguages:
         table = self.table(query)
         read = table.read(query.sentence)
         content = [(word, english) for word, english in read if word.lower() not in QUERY_WORDS]
-        if table is NO_TABLE and (names := self._names([word for word, _ in content], query.language)):
-            content = [(word, self._also(word, [one])) for (word, _), one in zip(content, names, strict=True)]
+        words = [word for word, _ in content if not word.isdigit()]
+        if table is NO_TABLE and (names := self._names(words, query.language)):
+            content = [(word, self._also(word, [one])) for word, one in zip(words, names, strict=True)]
         return content, len(content) == len(read)
 
     def _names(self, words: Sequence[str], language: str) -> list[str]:

@@ -126,7 +126,7 @@ class ImpactStage(FirstStage):
         if language:
             return near_in(language, word, counts, number)
         near = nearest_words(word, counts, number)
-        codes = word_tables() if self.queries.tells_languages and not near else ()
+        codes = list(word_tables()) if self.queries.tells_languages and not near else []
         others = (near_in(code, word, counts, number) for code in codes)  # "Fahrad"
         return next(filter(None, others), near)
 

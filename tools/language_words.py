@@ -7,7 +7,9 @@
 Unicode's CLDR names each emoji in many languages, and gives keywords for it: "Hund" and "chien" for a
 dog. ANNOTATIONS is its folder package/annotations. The package's table of words adds its own. Words that an
 English dictionary (SCOWL, free to use) or CLDR's English keywords have are marked with "=": a query of one is
-English; so are those that the table would take for forms of its words: "cigarettes". Words of larger
+English; so are those that the table would take for forms of its words: "cigarettes". Words of the table that
+the dictionary has as names alone, "Baum", are not, but first names (FIRST_NAMES) are; nor are NO_QUERIES.
+Words of larger
 dictionaries and of WordNet follow that no other language has, without a language: "=kombucha". Words of the
 packaged model's lexicon are left out, except FALSE_FRIENDS.
 
@@ -56,6 +58,15 @@ van gogh
 """
 """Phrases that WordNet lacks, or that could be a query in another language, too: "film noir"."""
 
+FIRST_NAMES = frozenset("bart brett cara diana lana magdalena marco marcos pierre".split())
+"""Words of a table that English knows best as names of people."""
+
+NO_QUERIES = frozenset(
+    "alt bier canard chaise comer dos douche gens kinder leer lire livre mar milch mutter reis rot rue rues"
+    " sal sol tot wetter".split()
+)
+"""English words that nobody looks for in photos, and that are common in a language with a table."""
+
 ARTICLES = frozenset("das der die el il l la las le les lo los".split())
 """With one of these before it, a word of a table is a query in its language: "la tour"."""
 
@@ -98,6 +109,12 @@ def read_dictionary(file: Path) -> set[str]:
     return {line.strip().lower() for line in file.read_text(encoding="utf-8").splitlines()}
 
 
+def read_names(file: Path) -> set[str]:
+    """Return those words of a dictionary that it has with a capital alone, in small letters."""
+    lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+    return {line.lower() for line in lines if line[:1].isupper()}.difference(lines)
+
+
 def _is_query(table: WordTable, first: str, last: str) -> bool:
     """Return whether two words are a query in the table's language: "la tour", "jeune fille"."""
     return bool(table.english(last) and (first in ARTICLES or table.english(first)))
@@ -105,9 +122,12 @@ def _is_query(table: WordTable, first: str, last: str) -> bool:
 
 def main(annotations: Path, dictionaries: Path, wordnet: Path, file: Path) -> None:
     """Write the words."""
-    english = read(annotations / "en") | read_dictionary(dictionaries / DICTIONARY)
     lexicon = set(LEXICON.read_text(encoding="utf-8").split())
     tables = read_tables(TABLE)
+    of_emoji = read(annotations / "en")
+    surnames = read_names(dictionaries / DICTIONARY) - FIRST_NAMES - of_emoji
+    surnames &= set().union(*(table.words for table in tables.values()))
+    english = of_emoji | read_dictionary(dictionaries / DICTIONARY)
     languages: dict[str, list[str]] = {}
     for code in LANGUAGES:
         friends = set(FALSE_FRIENDS.get(code, "").split()) & lexicon
@@ -118,6 +138,7 @@ def main(annotations: Path, dictionaries: Path, wordnet: Path, file: Path) -> No
             words |= {word for word in english if WORD.fullmatch(word) and tables[code].english(word)}
         for word in ((words | (plurals - english)) - lexicon) | friends:
             languages.setdefault(word, []).append(code)
+    english -= surnames | NO_QUERIES
     have = {code: {folded(word) for word, codes in languages.items() if code in codes} for code in LANGUAGES}
     known = english | lexicon
     strange = {folded(word) for word in languages} - known

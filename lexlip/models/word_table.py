@@ -2,11 +2,14 @@
 
 The package lexlip-languages brings a table of them, TABLE, beside the encoder's folder: a line for each
 English word, and a column for each language, with its code above. A word that has none in a language stays
-English.
+English. Of languages without a column it has NAMES, by which single words are found: a line for each word,
+with the English words that name the same, and behind each the codes of the languages.
 """
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -15,10 +18,11 @@ from pathlib import Path
 from lexlip.errors import ConfigError
 from lexlip.models.language_model import check_installed, elsewhere, installed
 from lexlip.models.model_folder import damaged
-from lexlip.words.function_words import QUERY_LANGUAGES
+from lexlip.words.function_words import QUERY_LANGUAGES, is_latin
 from lexlip.words.plain_text import folded, words_in
 
 TABLE = "translations.tsv"
+NAMES = "names.tsv.gz"
 SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "œ": "oe"})
 ENDINGS = {
     "de": [("e", ""), ("er", ""), ("es", ""), ("en", ""), ("em", ""), ("n", ""), ("s", "")],
@@ -124,6 +128,17 @@ def word_tables() -> Mapping[str, WordTable]:
     return {} if folder is None else read_tables(folder.with_name(TABLE))
 
 
+def named(word: str) -> dict[str, list[str]]:
+    """Return the English words for a word of languages without a table, with their codes; {}: there are none.
+
+    ModelError: they cannot be read.
+    """
+    folder = installed()
+    line = "" if folder is None else read_names(folder.with_name(NAMES)).get(word.lower(), "")
+    found = (one.split(" ") for one in line.split("\t") if one)
+    return {english: codes for english, *codes in found}
+
+
 def translated(words: Iterable[str], language: str) -> dict[str, str]:
     """Return those of some English words that a language has, with what they are in it."""
     table = word_tables().get(language) if language else None
@@ -158,12 +173,12 @@ def table_to_show(language: str) -> str:
 def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
-    It is the language that has most of them, of `elsewhere`, the tables, and function words; of
-    several that have as many, the one that has a table, if it is one alone.
+    It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
+    several that have as many, the one that has a table, if it is one alone. Those are in Latin letters.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
-    if folder is None:
+    if folder is None or not is_latin(text):
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}
@@ -172,13 +187,30 @@ def likely_table(text: str) -> str:
             have = set(found.languages if found is not None else ())
         for language in have:
             votes[language] += 1 / len(have)
+    unknown = set(words_in(text.lower()))
     for language, table in tables.items():
         known = (word for word, english in table.read(text) if english)
-        content = (word for word in known if word.lower() not in QUERY_LANGUAGES[language])
+        content = [word for word in known if word.lower() not in QUERY_LANGUAGES[language]]
         votes[language] += sum(len(words_in(word)) for word in content) / 2
+        unknown -= {one for word in content for one in words_in(word.lower())}
+    for word in unknown:
+        for language in {code for codes in named(word).values() for code in codes}:
+            votes[language] += 1 / 2
     most = max(votes.values(), default=0)
     first = [language for language in tables if votes[language] == most > 0]
     return first[0] if len(first) == 1 else ""
+
+
+@cache
+def read_names(file: Path) -> dict[str, str]:
+    """Return the lines of NAMES by their words; none if there are none; ModelError: they are damaged."""
+    if not file.is_file():
+        return {}
+    try:
+        lines = gzip.decompress(file.read_bytes()).decode().splitlines()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise damaged(file.parent, error) from error
+    return dict(line.split("\t", 1) for line in lines)
 
 
 @cache

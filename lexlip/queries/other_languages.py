@@ -9,7 +9,7 @@ Their words, and those of marks, become words of the lexicon, of the language's 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ModelError
 from lexlip.models.language_model import elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
-from lexlip.models.word_table import WordTable, likely_table, word_tables
+from lexlip.models.word_table import WordTable, likely_table, named, word_tables
 from lexlip.queries.onnx_text import network
 from lexlip.queries.query_language import UNKNOWN, Query, forms, is_thing, parse_query, read_negations_by
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
@@ -32,7 +32,8 @@ from lexlip.words.vocabulary import is_content_word
 
 NO_TABLE = WordTable("", {})
 SENTENCE = "a photo of {}"
-SURE = 0.7  # of the heaviest weight in SENTENCE
+STAYS = 0.5  # of the heaviest weight in SENTENCE
+SAME = 0.55  # cosine of what is encoded of a text and of the English words for it
 _WORD = r"[^\W\d_]+"
 _ARTICLE = (
     r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]|das|die|une?|les?|la|de|un[ao]?|el|l[ao]s"
@@ -90,12 +91,28 @@ class OtherLanguages:
         """Return the heaviest word of a text, if the encoder is sure of it; "": it is not.
 
         Of a word that it has not learned it guesses, and something else in SENTENCE. It is sure if its word
-        is nearly as heavy there as the heaviest, which may be "photo".
+        is still heavy there, and if English words, the heaviest, as many as the text has content words, are
+        nearly the same to it as the text.
         """
-        column = int(np.argmax(self.encode(text)))
+        vector, words = self.encode(text), self._heaviest(text)
+        said = self.encode(" ".join(words))
+        lengths = float(np.linalg.norm(vector) * np.linalg.norm(said))
+        if not words or float(vector @ said) < SAME * lengths:
+            return ""
         sentence = self.encode(SENTENCE.format(_in_small_letters(text)))
-        heaviest = float(np.max(sentence))
-        return self.words[column] if heaviest > 0 and sentence[column] >= SURE * heaviest else ""
+        stays = float(sentence[self._columns[words[0]]]) >= STAYS * float(np.max(sentence))
+        return words[0] if stays and sentence.any() else ""
+
+    def knows(self, text: str) -> bool:
+        """Return whether one language has names for all content words of a text, or the encoder is sure."""
+        content = [word for word in words_in(text) if word.lower() not in QUERY_WORDS]
+        return bool(self._names(content, UNKNOWN) or self.sure(text))
+
+    def _heaviest(self, text: str) -> list[str]:
+        """Return the heaviest words of a text, at most as many as it has content words."""
+        vector, number = self.encode(text), sum(map(is_content_word, words_in(text)))
+        order = np.argsort(-vector, kind="stable")[:number]
+        return [self.words[column] for column in order.tolist() if vector[column] > 0]
 
     # ---- the table ----
 
@@ -107,7 +124,7 @@ class OtherLanguages:
         return word_tables().get(code, NO_TABLE)
 
     def typed(self, query: Query) -> Typed:
-        """Return what a query's sentence holds of the lexicon, as the table knows it."""
+        """Return what a query's sentence holds of the lexicon, as its table knows it, or names do."""
         content, whole = self._content(query)
         number = len(dict(content))
         own = dict.fromkeys(one for _, english in content for one in english)
@@ -116,9 +133,38 @@ class OtherLanguages:
 
     def _content(self, query: Query) -> tuple[list[tuple[str, list[str]]], bool]:
         """Return the content words of a sentence as its table reads them, and whether these are all words."""
-        read = self.table(query).read(query.sentence)
+        table = self.table(query)
+        read = table.read(query.sentence)
         content = [(word, english) for word, english in read if word.lower() not in QUERY_WORDS]
+        words = [word for word, _ in content if not word.isdigit()]
+        if table is NO_TABLE and (names := self._names(words, query.language)):
+            content = [(word, self._also(word, [one])) for word, one in zip(words, names, strict=True)]
         return content, len(content) == len(read)
+
+    def _names(self, words: Sequence[str], language: str) -> list[str]:
+        """Return the word of the lexicon for each word, if one language names them all; [] otherwise."""
+        each = [named(word) for word in words]
+        have = [{code for codes in english.values() for code in codes} for english in each]
+        code = language.partition("-")[0]
+        shared = set.intersection(*have) if have else set()
+        if not (shared := shared if code == UNKNOWN else shared & {code}):
+            return []
+        found = ((one for one, codes in english.items() if not shared.isdisjoint(codes)) for english in each)
+        best = (self._by_weight(word, own) for word, own in zip(words, found, strict=True))
+        return [own[0] for own in best if own]
+
+    def _also(self, word: str, names: Sequence[str]) -> list[str]:
+        """Return names of a word with the one of which the encoder is sure: "bicycle" and "bike"."""
+        sure = [one for one in [self.sure(word)] if one]
+        return self._by_weight(word, dict.fromkeys([*names, *sure]))
+
+    def _by_weight(self, word: str, english: Iterable[str]) -> list[str]:
+        """Return those of some English words that the lexicon has, first those that a word means most."""
+        own = [one for one in english if one in self._columns]
+        if len(own) < 2:
+            return own
+        vector = self.encode(word)
+        return sorted(own, key=lambda one: -float(vector[self._columns[one]]))
 
     def doubtful(self, query: Query) -> list[str]:
         """Return words of a query's sentence that neither its table has, nor any language that is known."""
@@ -143,17 +189,23 @@ class OtherLanguages:
 
         With a table these are the ones that it has for the sentence's words, of each the heaviest: so the
         honest end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the
-        heaviest, as many as there are content words, and none is unknown.
+        heaviest, as many as there are content words, and no word is unknown, but see `unknown`.
         """
         vector, table = self.encode(query.sentence), self.table(query)
-        if table is NO_TABLE:
-            number = sum(map(is_content_word, words_in(query.sentence)))
-            order = np.argsort(-vector, kind="stable")[:number]
-            return [self.words[column] for column in order.tolist() if vector[column] > 0], []
         read, _ = self._content(query)
+        if table is NO_TABLE and not any(own for _, own in read):
+            unknown = self.unknown(query)
+            return [] if unknown else self._heaviest(query.sentence), unknown
         columns = ([self._columns[one] for one in own if one in self._columns] for _, own in read)
         known = [self.words[max(own, key=lambda column: float(vector[column]))] for own in columns if own]
         return list(dict.fromkeys(known)), [] if known else [word for word, _ in read]
+
+    def unknown(self, query: Query) -> list[str]:
+        """Return the only content word of a sentence if nothing tells what it is: the encoder guesses."""
+        content, _ = self._content(query)
+        if len(content) != 1 or content[0][1] or self.sure(query.sentence):
+            return []
+        return [content[0][0]]
 
     def read(self, query: Query) -> Query:
         """Return a query whose marks and negations hold words of the lexicon instead of its own."""
@@ -184,15 +236,11 @@ class OtherLanguages:
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
         """Return words of the lexicon that name what a word names, the best first; [] if none is known to.
 
-        Of a word that the table lacks the encoder names one, if it is sure.
+        Of a word that the table lacks these are its names, and one of the encoder's, if that is sure.
         """
         if table is not NO_TABLE and word.lower() in self._columns and not table.english(word):
             return [word.lower()]  # "Surfboard"
-        own = [english for english in table.named(word) if english in self._columns]
-        if own:
-            vector = self.encode(word)
-            return sorted(own, key=lambda english: -float(vector[self._columns[english]]))
-        return [sure] if (sure := self.sure(word)) else []
+        return self._by_weight(word, table.named(word)) or self._also(word, [*named(word)])
 
     def _things(self, named: str, table: WordTable) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.

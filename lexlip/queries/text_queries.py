@@ -33,7 +33,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import word_tables
+from lexlip.models.word_table import named, word_tables
 from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.queries.other_languages import OtherLanguages
 
+MIXED = 3  # content words of an English query of which some may be of other languages
 _NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
 
 
@@ -132,14 +133,14 @@ class TextQueries:
         words, and half of them are words of other languages alone; or if all words are of one language that
         has a table, and one is no English word: "chat noir", "le chat". Phrases that English uses do not
         count: "grand prix", "a day in los angeles". If none of its words is known to be English, nor likely
-        to be mistyped, it is in another language if the encoder of these is sure what it shows.
+        to be mistyped, it is in another language if this has names for all, or the encoder is sure of it.
         """
         written = [word for word in (*query.added, *query.without) if word not in query.chosen]
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
         if folder is None:
             return ENGLISH
         if not self._is_foreign_text(folder, text):
-            return UNKNOWN if self._may_be_foreign(folder, text) and self.others.sure(text) else ENGLISH
+            return UNKNOWN if self._may_be_foreign(folder, text) and self.others.knows(text) else ENGLISH
         words = words_in(query.sentence)[:MAX_TOKENS]  # what is read
         rest = without_english_phrases(folder, words)
         if rest == words:
@@ -177,7 +178,7 @@ class TextQueries:
         Names of files are no words of a language: "IMG_1234".
         """
         words = [word for word in words_in(text.lower()) if not word.isdigit()]
-        content = [word for word in words if is_content_word(word)]
+        content = [word for word in words if is_content_word(word) and word not in _of_others(self._lexicon)]
         return (
             bool(content)
             and not _NUMBERED.search(text)
@@ -220,6 +221,31 @@ class TextQueries:
         can_have = self._knows_languages and is_packaged(str(self.folder))
         return how_to_install() if can_have and installed() is None else ""
 
+    def in_english(self, sentence: str) -> str:
+        """Return an English sentence of few words with English ones for those that only other languages have.
+
+        "red Fahrrad" is "red bicycle". In longer sentences such words are rather names, or mistyped, as are
+        those that resemble a word of the lexicon and are in no table.
+        """
+        content = [word for word in words_in(sentence) if is_content_word(word.lower())]
+        strange = {word for word in content if word.lower() not in self._lexicon}
+        folder = self._folder_of_others
+        if folder is None or not 0 < len(strange) < len(content) <= MIXED:
+            return sentence
+        strange &= {*without_english_phrases(folder, content)}
+        english = {word: one for word in strange if (one := self._in_english(folder, word))}
+        words = re.compile("|".join(map(re.escape, words_in(sentence))))
+        return words.sub(lambda found: english.get(found[0], found[0]), sentence) if english else sentence
+
+    def _in_english(self, folder: Path, word: str) -> str:
+        """Return the English word for one that only other languages have; "": it is English, or unknown."""
+        if not (_is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
+            return ""
+        table = self.others.table(Query(word, word, language=UNKNOWN))
+        if word.isascii() and not table.english(word) and nearest_words(word, self._counts, 1):
+            return ""
+        return next(iter(self.others.english(word, table)), "")
+
     # ---- queries ----
 
     def encode(self, text: str) -> csr_matrix:
@@ -239,10 +265,11 @@ class TextQueries:
             vector = self.others.vector(query, self.keywords, most)
             return self.adjust(vector, query) if query.marked else vector
         vector = np.zeros(len(self.vocabulary), np.float32)
-        if query.sentence.strip() or not (query.marked or query.narrowed):
-            typed = self.typed.of(query.sentence)
+        sentence = self.in_english(query.sentence)
+        if sentence.strip() or not (query.marked or query.narrowed):
+            typed = self.typed.of(sentence)
             if self.keywords is None or not typed.columns or typed.share < 1:  # else it does not matter
-                vector = self._vector(query.sentence)
+                vector = self._vector(sentence)
             vector = as_query(vector, typed, self.keywords, most)
         return self.adjust(vector, query) if query.marked else vector
 
@@ -292,19 +319,23 @@ class TextQueries:
         if _is_foreign(query):
             known, unknown = self.others.known_and_unknown(query)
             return [*known, *query.added], unknown
-        return self.known(query.plain), self.unknown(query.plain)
+        plain = self.in_english(query.plain)
+        return self.known(plain), self.unknown(plain)
 
     def held(self, query: Query) -> Sequence[int]:
         """Return the columns of words that a query contains, in its language."""
         if _is_foreign(query):
             return self.others.typed(query).columns
-        return self.vocabulary.columns(self.tokenizer.words(query.plain).tolist())
+        return self.vocabulary.columns(self.tokenizer.words(self.in_english(query.plain)).tolist())
 
     def unknown(self, query: str | Query) -> list[str]:
         """Return the content words of a sentence, and the words of marks, that the vocabulary lacks."""
         if isinstance(query, Query):
             marked = [word for word in query.words if self.column(word) is None]
-            of_sentence = [] if _is_foreign(query) else self.unknown(query.sentence)
+            if _is_foreign(query):
+                of_sentence = self.others.unknown(query)
+            else:
+                of_sentence = self.unknown(self.in_english(query.sentence))
             return list(dict.fromkeys([*of_sentence, *marked]))
         return self.typed.missing(query)
 

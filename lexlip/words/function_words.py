@@ -97,20 +97,37 @@ _MORE = {
 a al con de del e el en es est la las le lo los no o para por que sobre su sus un una uno unos y
 """,
     "it": """
-a ad ai al alla alle allo con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
-nel nell nella per su sul sull sulla tra un una uno è
+a ad ai al alla alle allo che con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
+nel nell nella per senza sono su sul sull sulla tra un una uno è
 """,
     "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que um uma",
     "nl": "de een en het in op van",
+    "pl": "bez dla jest na nad obok przed przez przy się w z za ze",
+    "sv": "av bakom bredvid ett framför från med och på som utan är",
+    "da": "af bagved foran fra med og på uden ved",
+    "no": "av bak foran fra med og på uten ved",
+    "fi": "ilman ja kanssa ovat päällä vieressä",
+    "hu": "alatt az egy mellett nélkül és",
+    "ro": "cu din fără la lângă pe pentru un în și",
+    "hr": "bez iz ispred kod na pored sa uz",
+    "tr": "bir ile ve için içinde üzerinde",
+    "vi": "bên có của không những trên trong và với",
+    "id": "dari dengan pada sebuah seekor seorang tanpa yang",
+    "sw": "bila juu katika kwa kwenye",
 }
 MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _MORE.items()}
-"""Of Spanish, Italian, Portuguese and Dutch, by code: only to tell the language of a query."""
+"""Of further languages in Latin letters, by code: only to tell the language of a query."""
 
-ROMANCE_AND_DUTCH = frozenset().union(*MORE_BY_LANGUAGE.values())
+OF_MORE = frozenset().union(*MORE_BY_LANGUAGE.values())
 
 QUERY_LANGUAGES = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}
-QUERY_WORDS = FUNCTION_WORDS | ROMANCE_AND_DUTCH
+QUERY_WORDS = FUNCTION_WORDS | OF_MORE
 """Those of all languages whose function words count in a query, by language and together."""
+
+
+def is_latin(text: str) -> bool:
+    """Return whether all letters of a text are Latin."""
+    return all("LATIN" in unicodedata.name(letter, "") for letter in text if letter.isalpha())
 
 
 def looks_foreign(text: str, unknown: Collection[str]) -> bool:
@@ -122,9 +139,9 @@ def looks_foreign(text: str, unknown: Collection[str]) -> bool:
     letters = [letter for letter in text if letter.isalpha()]
     if unknown and 2 * sum("LATIN" in unicodedata.name(letter, "") for letter in letters) < len(letters):
         return True
-    languages = [*BY_LANGUAGE.values(), ROMANCE_AND_DUTCH]
+    languages = [*BY_LANGUAGE.values(), OF_MORE]
     words = re.findall(r"[^\W\d_]+", text.lower())
-    lacked = [word for word in unknown if word.lower() not in ROMANCE_AND_DUTCH]
+    lacked = [word for word in unknown if word.lower() not in OF_MORE]
     content = sum(not any(word in language for language in languages) for word in words)
     accented = max(sum(not word.isascii() for word in lacked) - 1, 0) if len(words) > 2 else 0  # crème brûlée
     english = languages[0]

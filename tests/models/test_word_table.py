@@ -1,3 +1,4 @@
+import gzip
 import re
 from pathlib import Path
 
@@ -6,10 +7,13 @@ import pytest
 from lexlip.errors import ConfigError, MissingPackage, ModelError
 from lexlip.models.language_model import how_to_install
 from lexlip.models.word_table import (
+    NAMES,
     TABLE,
     WordTable,
     likely_table,
     merged,
+    named,
+    read_names,
     read_tables,
     table_to_show,
     translated,
@@ -146,3 +150,24 @@ def test_a_compound_names_its_last_part(tables: dict[str, WordTable]) -> None:
     both = tables["de"].english("Hundeleine")
     assert (both, tables["de"].named("Hundeleine")) == (["dog", "leash"], ["leash"])
     assert tables["de"].named("Hund") == tables["de"].english("Hund")
+
+
+NAMED = "kedi\tcat tr\nkot\tangle sl\tcat pl\nsnöig\tsnow sv\n"
+
+
+def test_names_of_languages_without_a_table(tables: dict[str, WordTable], tmp_path: Path) -> None:
+    assert named("Kedi") == {}
+    read_names.cache_clear()
+    (tmp_path / NAMES).write_bytes(gzip.compress(NAMED.encode()))
+    assert [named(word) for word in ("Kedi", "kot", "hund")] == [
+        {"cat": ["tr"]},
+        {"angle": ["sl"], "cat": ["pl"]},
+        {},
+    ]
+    for text, language in {"Hund kedi": "de", "kedi": "", "rot собака": ""}.items():
+        assert (text, likely_table(text)) == (text, language)
+    read_names.cache_clear()
+    (tmp_path / NAMES).write_bytes(b"no names")
+    with pytest.raises(ModelError, match="is damaged"):
+        named("kedi")
+    read_names.cache_clear()

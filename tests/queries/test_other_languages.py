@@ -1,3 +1,5 @@
+import gzip
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,7 +10,8 @@ import torch
 
 from lexlip.errors import ModelError
 from lexlip.models.model_folder import model_folder, read_description, read_words
-from lexlip.models.word_table import TABLE, read_tables
+from lexlip.models.word_table import NAMES as NAMES_FILE
+from lexlip.models.word_table import TABLE, read_names, read_tables
 from lexlip.queries.other_languages import OtherLanguages
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.sparse.typed_words import Typed
@@ -168,20 +171,27 @@ def test_a_word_that_a_table_lacks_is_named_by_an_encoder_that_is_sure(with_tabl
         assert (asked.sentence, asked.without) == ("Schnee", without)
 
 
-def test_an_encoder_is_sure_of_what_stays_in_a_sentence(
+def test_an_encoder_is_sure_of_what_stays_in_a_sentence_and_is_said_in_english(
     folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     others = opened(folder, model)
     assert [others.sure(text) for text in ("Hund", "犬", "xyz", "")] == ["dog", "dog", "", ""]
     dog, snow = others.words.index("dog"), others.words.index("snow")
 
-    def encode(of_sentence: tuple[float, float], text: str) -> np.ndarray:
+    def encode(seen: dict[str, tuple[float, float]], text: str) -> np.ndarray:
         vector = np.zeros(len(others.words), np.float32)
-        vector[dog], vector[snow] = of_sentence if text == "a photo of Hund" else (1, 0)
+        vector[dog], vector[snow] = seen.get(text, (1, 0))
         return vector
 
-    for of_sentence, word in {(1, 0): "dog", (0.71, 1): "dog", (0.69, 1): "", (0, 0): ""}.items():
-        monkeypatch.setattr(others, "encode", partial(encode, of_sentence))
+    for seen, word in (
+        ({}, "dog"),
+        ({"dog": (0.56, 0.83)}, "dog"),  # what the English word means to the encoder
+        ({"dog": (0.54, 0.84)}, ""),
+        ({"a photo of Hund": (0.51, 1)}, "dog"),
+        ({"a photo of Hund": (0.49, 1)}, ""),
+        ({"a photo of Hund": (0, 0)}, ""),
+    ):
+        monkeypatch.setattr(others, "encode", partial(encode, seen))
         assert others.sure("Hund") == word
 
 
@@ -213,3 +223,40 @@ def test_chosen_words_are_of_the_lexicon(with_table: OtherLanguages) -> None:
 
 def test_words_that_may_be_mistyped(with_table: OtherLanguages) -> None:
     assert with_table.doubtful(Query("", "ein Hund im Schnne 12 Perro", language="de")) == ["Schnne"]
+
+
+@pytest.fixture
+def with_names(with_table: OtherLanguages, folder: Path) -> Iterator[OtherLanguages]:
+    """Names beside the folder: kedi, which the encoder does not know, is a cat, and kot a cat or snow."""
+    read_names.cache_clear()
+    names = "kar\tsnow tr\nkedi\tcat tr\nkot\tcat pl\tsnow sl\nsnih\tsnow cs\n"
+    folder.with_name(NAMES_FILE).write_bytes(gzip.compress(names.encode()))
+    yield with_table
+    folder.with_name(NAMES_FILE).unlink()
+    read_names.cache_clear()
+
+
+def test_names_of_a_language_without_a_table(with_names: OtherLanguages) -> None:
+    cat, snow = map(with_names.words.index, ("cat", "snow"))
+    for text, language, columns in (
+        ("Kedi", "und", [cat]),
+        ("kar kedi", "tr", [snow, cat]),
+        ("2019 kedi", "tr", [cat]),
+        ("kedi snih", "und", []),  # no language has both
+        ("kedi", "pl", []),
+        ("kot", "sl", [snow]),
+        ("kedi Quark", "und", []),
+    ):
+        asked = Query(text, text, language=language)
+        assert (text, with_names.typed(asked).columns) == (text, columns)
+    assert with_names.known_and_unknown(Query("", "kedi", language="tr")) == (["cat"], [])
+    assert [with_names.knows(text) for text in ("kedi", "kedi quark", "犬")] == [True, False, True]
+    asked = with_names.read(parse_query("kar -kedi", language="tr"))
+    assert (asked.sentence, asked.without) == ("kar", ("cat",))
+
+
+def test_a_word_that_is_only_guessed_is_unknown(with_names: OtherLanguages) -> None:
+    for text, unknown in {"quark": ["quark"], "kedi": [], "犬": [], "quark senf": []}.items():
+        asked = Query(text, text, language="tr")
+        assert (text, with_names.unknown(asked)) == (text, unknown)
+    assert with_names.known_and_unknown(Query("", "quark", language="tr")) == ([], ["quark"])

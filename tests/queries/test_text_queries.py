@@ -266,6 +266,21 @@ def test_which_sentences_are_not_english(several: TextQueries, text: str, langua
     assert several.read(parse_query(text, language="fr")).language == "fr"
 
 
+def test_words_of_another_language_beside_english_ones(several: TextQueries) -> None:
+    for text, said in {
+        "Hund dog": "dog dog",
+        "cat, Hund": "cat, dog",
+        "Hund zebra": "Hund zebra",  # none is English
+        "a dog and a cat in the snow Hund": "a dog and a cat in the snow Hund",  # a long one
+        "dog quokka": "dog quokka",
+        "dog chat": "dog chat",  # is English, too
+    }.items():
+        assert several.in_english(text) == said
+        query = several.read(parse_query(text, language="en"))
+        assert several.known_and_unknown(query) == (several.known(said), several.unknown(said))
+        np.testing.assert_array_equal(several.vector(query), several.vector(Query(said, said, language="en")))
+
+
 def test_english_stays_as_it_is(several: TextQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, None)
     alone = TextQueries(several.folder)
@@ -335,9 +350,9 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"deux pom-pom girls sont assises": "fr", "el perro de San Francisco": "es"},
         **{"el niño": "es", "jeune fille": "fr", "das Boot": "de", "un film noir": "fr"},
         **{"film -noir": "fr", "grand -prix": "fr"},
+        **{"Mann": "de", "Wald": "de", "rot": "de", "Thomas Mann": "", "Marco": ""},  # English as names
         **{
             "chat": "",
-            "Mann": "",
             "punk rock": "",
             "jazz festival": "",
             "table": "",

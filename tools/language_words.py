@@ -8,8 +8,7 @@ Unicode's CLDR names each emoji in many languages, and gives keywords for it: "H
 dog. ANNOTATIONS is its folder package/annotations. The package's table of words adds its own. Words that an
 English dictionary (SCOWL, free to use) or CLDR's English keywords have are marked with "=": a query of one is
 English; so are those that the table would take for forms of its words: "cigarettes". Words of the table that
-the dictionary has as names alone, "Baum", are not, but first names (FIRST_NAMES) are; nor are NO_QUERIES.
-Words of larger
+the dictionary has as names alone, "Baum", are not, but first names (FIRST_NAMES) are. Words of larger
 dictionaries and of WordNet follow that no other language has, without a language: "=kombucha". Words of the
 packaged model's lexicon are left out, except FALSE_FRIENDS.
 
@@ -60,12 +59,6 @@ van gogh
 
 FIRST_NAMES = frozenset("bart brett cara diana lana magdalena marco marcos pierre".split())
 """Words of a table that English knows best as names of people."""
-
-NO_QUERIES = frozenset(
-    "alt bier canard chaise comer dos douche gens kinder leer lire livre mar milch mutter reis rot rue rues"
-    " sal sol tot wetter".split()
-)
-"""English words that nobody looks for in photos, and that are common in a language with a table."""
 
 ARTICLES = frozenset("das der die el il l la las le les lo los".split())
 """With one of these before it, a word of a table is a query in its language: "la tour"."""
@@ -138,7 +131,7 @@ def main(annotations: Path, dictionaries: Path, wordnet: Path, file: Path) -> No
             words |= {word for word in english if WORD.fullmatch(word) and tables[code].english(word)}
         for word in ((words | (plurals - english)) - lexicon) | friends:
             languages.setdefault(word, []).append(code)
-    english -= surnames | NO_QUERIES
+    english -= surnames
     have = {code: {folded(word) for word, codes in languages.items() if code in codes} for code in LANGUAGES}
     known = english | lexicon
     strange = {folded(word) for word in languages} - known

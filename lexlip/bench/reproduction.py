@@ -204,11 +204,11 @@ def rows_of(
                 *([] if given.config == "scenes" else [f"configs/{given.config}.yaml"]),
                 *([] if preset is None else [f"preset={preset}"]),
                 *given.changes,
+                *([f"prepared={out / 'prepared'}"] if table.shares else []),
                 *changes,
                 f"seed={seed}",
                 f"name={name}",
                 f"out={folder}",
-                *([f"prepared={out / 'prepared'}"] if table.shares else []),
                 *([] if after is None else [f"init={after.folder / 'best'}"]),
             )
             made[name, seed] = Run(name, seed, after, arguments, given.eflop)

@@ -287,7 +287,7 @@ def _summary(done: Indexed | Updated) -> str:
         read = f"{done.text_read} read, " if done.text_read else ""
         what += f", text: {read}{counted(done.with_text, 'photo')} with some"
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
-    tells = encoded > 0 and encoded >= done.seconds and not done.text_read  # of few photos it is the start's
+    tells = encoded > 0 and encoded >= done.seconds and not done.text_read  # few photos mostly show the start
     rate = f" ({encoded / done.seconds:.0f} photos/s)" if tells else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
 

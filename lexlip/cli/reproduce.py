@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lexlip.bench.reproduction import MeasuredRow, Row
 
 TABLES = ("table-1", "table-3", "zero-shot", "scenes", "photos")
-OWN = ("preset", "seed", "name", "out", "init", "prepared")  # keys that each run has its own value of
+OWN = ("preset", "seed", "name", "out", "init")  # keys that each run has its own value of
 
 
 @click.command()

@@ -63,7 +63,7 @@ class Item:
 
 
 class Skipped(NamedTuple):
-    """Something that was found unusable while listing."""
+    """Something that was found unusable while listing, or beside a photo that was read."""
 
     id: str
     reason: str
@@ -114,7 +114,7 @@ class Source(ABC):
 
     A source holds no open files: it can be pickled, and used in forked and spawned workers. `name` is what
     the user gave, and `given` what `open_library` was given. `items` are in a fixed order; large sources make
-    each one on demand. `skipped` was found unusable while listing; `unlisted` are places that could not be
+    each one on demand. `skipped` was found unusable (`Skipped`); `unlisted` are places that could not be
     listed, which `skipped` names too. `roots` are the folders that paths of its photos begin with, if any;
     `left` is how many files of a folder are no photos, by what becomes of them, see LEFT.
     """
@@ -222,12 +222,23 @@ class Source(ABC):
             try:
                 read.append(read_beside(path, self.real_roots))
                 read_xmp(read[-1])
-            except (UnreadableImage, ValueError) as error:
-                name = PurePosixPath(self.items[index].id).with_name(PurePath(path).name)
-                broken = Skipped(str(name), getattr(error, "reason", str(error)))
-                if broken not in self.skipped:
-                    self.skipped.append(broken)
+            except UnreadableImage as error:
+                self._skip_beside(index, path, error.reason)
+            except ValueError as error:
+                self._skip_beside(index, path, str(error))
         return read
+
+    def _skip_beside(self, index: int, path: str, reason: str) -> None:
+        """Add a file beside a photo to `skipped`, once."""
+        if path not in self._broken:
+            self._broken.add(path)
+            name = PurePosixPath(self.items[index].id).with_name(PurePath(path).name)
+            self.skipped.append(Skipped(str(name), reason))
+
+    @cached_property
+    def _broken(self) -> set[str]:
+        """The files beside photos that `skipped` names."""
+        return set()
 
     @cached_property
     def real_roots(self) -> list[str]:

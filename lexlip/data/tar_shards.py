@@ -184,7 +184,7 @@ def _list(paths: Sequence[str]) -> Iterator[Shard]:
     if workers < 2 or multiprocessing.current_process().daemon or sum(map(_size, paths)) < LITTLE:
         yield from map(_list_and_keep, paths)
         return
-    pool = ProcessPoolExecutor(workers, worker_context(), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    pool = ProcessPoolExecutor(workers, worker_context(), _leave_signals)
     try:
         yield from pool.map(_list_and_keep, paths)
     except BrokenProcessPool as error:
@@ -193,6 +193,12 @@ def _list(paths: Sequence[str]) -> Iterator[Shard]:
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _leave_signals() -> None:
+    """Let Ctrl-C end the command alone, which ends its processes, and SIGTERM a process in silence."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _list_and_keep(path: str) -> Shard:

@@ -142,7 +142,16 @@ def elsewhere(folder: Path, word: str) -> Elsewhere | None:
 
     ModelError: its words cannot be read.
     """
-    lines, wanted = _lines(folder), word.lower()
+    line = line_of(folder / WORDS, word.lower())
+    return Elsewhere(tuple(line.partition("\t")[2].split()), english=line.startswith("=")) if line else None
+
+
+def line_of(file: Path, word: str) -> str:
+    """Return the line of a sorted file whose first column is a word, perhaps behind "="; "": there is none.
+
+    ModelError: the file cannot be read.
+    """
+    lines = read_lines(file)
 
     def line_at(place: int) -> str:
         return lines[lines.rfind("\n", 0, place) + 1 : lines.find("\n", place)]
@@ -150,11 +159,8 @@ def elsewhere(folder: Path, word: str) -> Elsewhere | None:
     def word_at(place: int) -> str:
         return line_at(place).partition("\t")[0].removeprefix("=")
 
-    place = bisect_left(range(len(lines)), wanted, key=word_at)  # faster than to take 100,000 lines apart
-    if place == len(lines) or word_at(place) != wanted:
-        return None
-    line = line_at(place)
-    return Elsewhere(tuple(line.partition("\t")[2].split()), english=line.startswith("="))
+    place = bisect_left(range(len(lines)), word, key=word_at)  # faster than to take 100,000 lines apart
+    return line_at(place) if place < len(lines) and word_at(place) == word else ""
 
 
 def english_phrase(folder: Path, words: Sequence[str]) -> Elsewhere | None:
@@ -180,12 +186,12 @@ def without_english_phrases(folder: Path, words: Sequence[str]) -> list[str]:
 
 
 @cache
-def _lines(folder: Path) -> str:
-    """Return WORDS."""
+def read_lines(file: Path) -> str:
+    """Return the text of a file that gzip has packed; ModelError: it cannot be read."""
     try:
-        return gzip.decompress((folder / WORDS).read_bytes()).decode()
+        return gzip.decompress(file.read_bytes()).decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise damaged(folder, error) from error
+        raise damaged(file.parent, error) from error
 
 
 def fits(folder: Path, model: Path, identity: str) -> bool:

@@ -8,15 +8,13 @@ with the English words that name the same, and behind each the codes of the lang
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from lexlip.errors import ConfigError
-from lexlip.models.language_model import check_installed, elsewhere, installed
+from lexlip.models.language_model import check_installed, elsewhere, installed, line_of
 from lexlip.models.model_folder import damaged
 from lexlip.words.function_words import QUERY_LANGUAGES, is_latin
 from lexlip.words.plain_text import folded, words_in
@@ -133,9 +131,9 @@ def named(word: str) -> dict[str, list[str]]:
 
     ModelError: they cannot be read.
     """
-    folder = installed()
-    line = "" if folder is None else read_names(folder.with_name(NAMES)).get(word.lower(), "")
-    found = (one.split(" ") for one in line.split("\t") if one)
+    file = None if (folder := installed()) is None else folder.with_name(NAMES)
+    line = line_of(file, word.lower()) if file is not None and file.is_file() else ""
+    found = (one.split(" ") for one in line.split("\t")[1:])
     return {english: codes for english, *codes in found}
 
 
@@ -174,11 +172,12 @@ def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
     It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
-    several that have as many, the one that has a table, if it is one alone. Those are in Latin letters.
+    several that have as many, the one that has a table, if it is one alone. A text with other letters than
+    Latin ones has none.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
-    if folder is None or not is_latin(text):
+    if folder is None or not is_latin(folded(text)):  # º is a letter, too
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}
@@ -199,18 +198,6 @@ def likely_table(text: str) -> str:
     most = max(votes.values(), default=0)
     first = [language for language in tables if votes[language] == most > 0]
     return first[0] if len(first) == 1 else ""
-
-
-@cache
-def read_names(file: Path) -> dict[str, str]:
-    """Return the lines of NAMES by their words; none if there are none; ModelError: they are damaged."""
-    if not file.is_file():
-        return {}
-    try:
-        lines = gzip.decompress(file.read_bytes()).decode().splitlines()
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise damaged(file.parent, error) from error
-    return dict(line.split("\t", 1) for line in lines)
 
 
 @cache

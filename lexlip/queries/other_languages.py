@@ -91,7 +91,7 @@ class OtherLanguages:
         """Return the heaviest word of a text, if the encoder is sure of it; "": it is not.
 
         Of a word that it has not learned it guesses, and something else in SENTENCE. It is sure if its word
-        is still heavy there, and if English words, the heaviest, as many as the text has content words, are
+        is still heavy there, and if the heaviest English words, as many as the text has content words, mean
         nearly the same to it as the text.
         """
         vector, words = self.encode(text), self._heaviest(text)
@@ -150,8 +150,8 @@ class OtherLanguages:
         if not (shared := shared if code == UNKNOWN else shared & {code}):
             return []
         found = ((one for one, codes in english.items() if not shared.isdisjoint(codes)) for english in each)
-        best = (self._by_weight(word, own) for word, own in zip(words, found, strict=True))
-        return [own[0] for own in best if own]
+        best = [self._by_weight(word, own) for word, own in zip(words, found, strict=True)]
+        return [own[0] for own in best] if all(best) else []
 
     def _also(self, word: str, names: Sequence[str]) -> list[str]:
         """Return names of a word with the one of which the encoder is sure: "bicycle" and "bike"."""
@@ -189,7 +189,7 @@ class OtherLanguages:
 
         With a table these are the ones that it has for the sentence's words, of each the heaviest: so the
         honest end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the
-        heaviest, as many as there are content words, and no word is unknown, but see `unknown`.
+        heaviest, as many as there are content words, and only a single word may be unknown.
         """
         vector, table = self.encode(query.sentence), self.table(query)
         read, _ = self._content(query)

@@ -38,7 +38,7 @@ from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, for
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
-from lexlip.words.function_words import QUERY_LANGUAGES, QUERY_WORDS, looks_foreign
+from lexlip.words.function_words import QUERY_LANGUAGES, QUERY_WORDS, is_latin, looks_foreign
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 
@@ -224,17 +224,17 @@ class TextQueries:
     def in_english(self, sentence: str) -> str:
         """Return an English sentence of few words with English ones for those that only other languages have.
 
-        "red Fahrrad" is "red bicycle". In longer sentences such words are rather names, or mistyped, as are
-        those that resemble a word of the lexicon and are in no table.
+        "red Fahrrad" is "red bicycle". In longer sentences such words are rather names or mistyped. So are those
+        in Latin letters that no table has, or that only German would begin with a capital: "Luna cat".
         """
         content = [word for word in words_in(sentence) if is_content_word(word.lower())]
         strange = {word for word in content if word.lower() not in self._lexicon}
         folder = self._folder_of_others
         if folder is None or not 0 < len(strange) < len(content) <= MIXED:
             return sentence
-        strange &= {*without_english_phrases(folder, content)}
+        strange &= {*without_english_phrases(folder, words_in(sentence))}
         english = {word: one for word in strange if (one := self._in_english(folder, word))}
-        words = re.compile("|".join(map(re.escape, words_in(sentence))))
+        words = re.compile("|".join(map(re.escape, sorted(words_in(sentence), key=len, reverse=True))))
         return words.sub(lambda found: english.get(found[0], found[0]), sentence) if english else sentence
 
     def _in_english(self, folder: Path, word: str) -> str:
@@ -242,7 +242,7 @@ class TextQueries:
         if not (_is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
             return ""
         table = self.others.table(Query(word, word, language=UNKNOWN))
-        if word.isascii() and not table.english(word) and nearest_words(word, self._counts, 1):
+        if is_latin(word) and (not table.english(word) or (word.istitle() and table.language != "de")):
             return ""
         return next(iter(self.others.english(word, table)), "")
 

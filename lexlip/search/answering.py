@@ -15,7 +15,7 @@ from anserini_bridge import UnknownId
 from lexlip.data.nearness import distance
 from lexlip.errors import DataError
 from lexlip.models.word_table import translated
-from lexlip.queries.query_language import Query, forms
+from lexlip.queries.query_language import ENGLISH, Query, forms
 from lexlip.retrieval.answer import NO_ENDS, Answer, Ends, Hit
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.given_words import Phrase, exactly, phrases_in
@@ -27,6 +27,7 @@ from lexlip.search.cursors import Cursor, begin, digest
 from lexlip.search.named_photos import NAMED_POWER, named_shares
 from lexlip.search.unmet import why_unmet
 from lexlip.words.plain_text import folded, readable, whole
+from lexlip.words.vocabulary import is_content_word
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
@@ -236,13 +237,22 @@ class IndexState:
         return sorted(named, key=lambda photo: -photo.score)
 
     def _names(self, asked: Asked) -> list[str]:
-        """Return the words of phrases that the model does not know; it knows surboard and baseballs."""
-        words = {folded(word) for word in asked.unknown}
-        words |= {word for phrase in asked.phrases if phrase.typed for word in phrase.words}
-        if not (words and asked.phrases):
-            return []
-        unknown = set(self.stage.unknown(" ".join(form for word in words for form in forms(word))))
-        return [word for word in words if unknown.issuperset(forms(word))]
+        """Return the words of phrases that may be names: the model knows neither them nor their other number.
+
+        Nor are they slips of words that it knows: the phrases have what was meant instead.
+        """
+        language, unread = asked.query.language if asked.query else "", set(map(folded, asked.unknown))
+        words = {
+            word
+            for phrase in asked.phrases
+            if language in ("", ENGLISH) or phrase.typed or not unread.isdisjoint(phrase.words)
+            for word in phrase.words
+        }
+        own = {
+            word: {form for form in forms(word) if form == word or is_content_word(form)} for word in words
+        }
+        unknown = set(self.stage.unknown(" ".join(set().union(*own.values())))) if own else set()
+        return [word for word, both in own.items() if both <= unknown]
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; of two indexes the first may lack some."""

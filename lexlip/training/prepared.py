@@ -3,8 +3,8 @@
 RUN/prepared/   the new model (see DualEncoder.save): a vocabulary, heads that are fitted. prepared.json says
                 what it was made from, and the state of torch's generator, from which training goes on to draw
 
-The new model, a frozen body's views and the teacher's vectors stand in RUN, or with `config.prepared` in a
-folder each of that one, named by what they were made from.
+With `config.prepared`, the new model, a frozen body's views and the teacher's vectors stand each in a folder
+of its own below that one, named by what it was made from.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from lexlip.training.run_folder import replacing_folder, writing_run
 from lexlip.training.teacher import Teacher, find_teacher
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from lexlip.config import Config
@@ -76,7 +78,7 @@ def starting_model(
     With `config.prepared` the first process keeps it for other runs.
     """
     progress = processes.first
-    if config.init is not None:
+    if config.init is not None or (config.prepared is None and not (run / FOLDER).exists()):
         return make_model(config, train, progress)
     made_from = _made_from(config, train)
     folder = place_of(config, run, "model", made_from) / FOLDER
@@ -84,11 +86,10 @@ def starting_model(
         if processes.first and not folder.exists():
             prepare_model(config, train, run)
         processes.wait()
-    if not folder.exists():
-        return make_model(config, train, progress)
     why = "it was made from another config, other captions or other weights"
     try:
         made = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        made["from"].pop("name", None)  # of older versions
         if made["from"] == made_from:
             check_model(folder)
             found = make_model(replace(config, init=str(folder)), train)
@@ -96,7 +97,7 @@ def starting_model(
             if progress:
                 ProgressBar.write(f"the run starts from {folder}", sys.stderr)
             return found
-    except (OSError, ValueError, KeyError, TypeError, ModelError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ModelError) as error:
         why = f"it cannot be read ({' '.join(str(error).split())})"
     if progress:
         ProgressBar.write(f"{folder} is not used: {why}", sys.stderr)
@@ -114,9 +115,9 @@ def frozen_views(
     """Return what `encode_views` does: from `config.prepared`, where they are kept, or for this run alone."""
     if config.prepared is None:
         return encode_views(encoder, photos, indices, config, run / VIEWS, processes)
-    data, ids = config.data, [photos.source.items[row].id for row in indices.tolist()]
+    data = config.data
     made_from = {
-        "photos": hashlib.sha256(json.dumps(ids).encode()).hexdigest(),
+        "photos": _files_of(photos.source, indices.tolist()),
         "data": [config.seed, data.views, data.crop, data.flip, data.randaugment],
         "image": to_dict(config.model.image),
         "precision": pick_precision(config.optim.precision, processes.device),
@@ -124,7 +125,7 @@ def frozen_views(
     }
     file = place_of(config, run, "views", made_from) / VIEWS
     if not processes.collect(file.exists())[0]:
-        made = encode_views(encoder, photos, indices, config, file.with_name("part.npy"), processes)
+        made = encode_views(encoder, photos, indices, config, run / VIEWS, processes)
         if made.unreadable or not processes.first:  # photos that cannot be read are looked at by each run
             return made
         with writing_run(run, file), replacing(file) as temporary, temporary.open("wb") as opened:
@@ -139,7 +140,10 @@ def frozen_views(
 def taught_by(config: Config, train: Source, run: Path, processes: Processes) -> Teacher:
     """Return what `find_teacher` does, for `config.teacher`, from where the run keeps it."""
     assert config.teacher is not None
-    place = place_of(config, run, "teacher", [config.teacher, captions_of(train)])
+    place = run
+    if config.prepared is not None:
+        files = _files_of(train, range(len(train)))
+        place = place_of(config, run, "teacher", [config.teacher, captions_of(train), files])
     return find_teacher(config.teacher, train, place, processes)
 
 
@@ -149,6 +153,14 @@ def _frozen_weights(encoder: ImageEncoder) -> str:
     for name, weight in [*encoder.named_parameters(), *encoder.named_buffers()]:
         if not weight.requires_grad:
             found.update(name.encode() + weight.detach().cpu().contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def _files_of(source: Source, rows: Iterable[int]) -> str:
+    """Return a checksum of the names of photos, and of what changes with their files (`Source.state`)."""
+    found = hashlib.sha256()
+    for row in rows:
+        found.update(json.dumps([source.items[row].id, source.state(row)]).encode())
     return found.hexdigest()
 
 

@@ -99,8 +99,8 @@ def test_a_table_without_a_preset(lexlip: Run) -> None:
     assert lines[0] == "Table 3 in small, on real photos"
     assert lines[2:4] == [
         "runs/reproduce/own/photos-phase1-0: to train",
-        "  lexlip pretrain configs/mini-ablation.yaml seed=0 name=photos-phase1"
-        " out=runs/reproduce/own/photos-phase1-0 prepared=runs/reproduce/prepared",
+        "  lexlip pretrain configs/mini-ablation.yaml prepared=runs/reproduce/prepared seed=0"
+        " name=photos-phase1 out=runs/reproduce/own/photos-phase1-0",
     ]
     assert "2 of 2 runs to train" in lines
     assert any(line.startswith("missing: data.train") for line in lines)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.errors import ConfigError, MissingPackage, ModelError
-from lexlip.models.language_model import how_to_install
+from lexlip.models.language_model import how_to_install, read_lines
 from lexlip.models.word_table import (
     NAMES,
     TABLE,
@@ -13,7 +13,6 @@ from lexlip.models.word_table import (
     likely_table,
     merged,
     named,
-    read_names,
     read_tables,
     table_to_show,
     translated,
@@ -157,7 +156,7 @@ NAMED = "kedi\tcat tr\nkot\tangle sl\tcat pl\nsnöig\tsnow sv\n"
 
 def test_names_of_languages_without_a_table(tables: dict[str, WordTable], tmp_path: Path) -> None:
     assert named("Kedi") == {}
-    read_names.cache_clear()
+    read_lines.cache_clear()
     (tmp_path / NAMES).write_bytes(gzip.compress(NAMED.encode()))
     assert [named(word) for word in ("Kedi", "kot", "hund")] == [
         {"cat": ["tr"]},
@@ -166,8 +165,8 @@ def test_names_of_languages_without_a_table(tables: dict[str, WordTable], tmp_pa
     ]
     for text, language in {"Hund kedi": "de", "kedi": "", "rot собака": ""}.items():
         assert (text, likely_table(text)) == (text, language)
-    read_names.cache_clear()
+    read_lines.cache_clear()
     (tmp_path / NAMES).write_bytes(b"no names")
     with pytest.raises(ModelError, match="is damaged"):
         named("kedi")
-    read_names.cache_clear()
+    read_lines.cache_clear()

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from lexlip.errors import ModelError
+from lexlip.models.language_model import read_lines
 from lexlip.models.model_folder import model_folder, read_description, read_words
 from lexlip.models.word_table import NAMES as NAMES_FILE
-from lexlip.models.word_table import TABLE, read_names, read_tables
+from lexlip.models.word_table import TABLE, read_tables
 from lexlip.queries.other_languages import OtherLanguages
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.sparse.typed_words import Typed
@@ -228,12 +229,12 @@ def test_words_that_may_be_mistyped(with_table: OtherLanguages) -> None:
 @pytest.fixture
 def with_names(with_table: OtherLanguages, folder: Path) -> Iterator[OtherLanguages]:
     """Names beside the folder: kedi, which the encoder does not know, is a cat, and kot a cat or snow."""
-    read_names.cache_clear()
+    read_lines.cache_clear()
     names = "kar\tsnow tr\nkedi\tcat tr\nkot\tcat pl\tsnow sl\nsnih\tsnow cs\n"
     folder.with_name(NAMES_FILE).write_bytes(gzip.compress(names.encode()))
     yield with_table
     folder.with_name(NAMES_FILE).unlink()
-    read_names.cache_clear()
+    read_lines.cache_clear()
 
 
 def test_names_of_a_language_without_a_table(with_names: OtherLanguages) -> None:

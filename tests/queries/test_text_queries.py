@@ -15,6 +15,7 @@ from lexlip.measure.pool import as_queries
 from lexlip.models.contract import QueryEncoder
 from lexlip.models.language_model import how_to_install
 from lexlip.models.lexlip import LexLIP
+from lexlip.models.word_table import TABLE, read_tables
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.quantize import quantize
@@ -266,9 +267,16 @@ def test_which_sentences_are_not_english(several: TextQueries, text: str, langua
     assert several.read(parse_query(text, language="fr")).language == "fr"
 
 
-def test_words_of_another_language_beside_english_ones(several: TextQueries) -> None:
+def test_words_of_another_language_beside_english_ones(several: TextQueries, tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_text("en\tde\tfr\ndog\tHund\tchien\nsnow\tSchnee\tneige\n", encoding="utf-8")
+    read_tables.cache_clear()
     for text, said in {
         "Hund dog": "dog dog",
+        "Hund Hunde dog": "dog dog dog",
+        "chien dog": "dog dog",
+        "Chien dog": "Chien dog",  # with a capital it is a name, as French has nouns without
+        "perro dog": "perro dog",  # no table has it
+        "dog 犬": "dog dog",
         "cat, Hund": "cat, dog",
         "Hund zebra": "Hund zebra",  # none is English
         "a dog and a cat in the snow Hund": "a dog and a cat in the snow Hund",  # a long one

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from anserini_bridge import IndexHeader, IndexMetadata, IndexMismatch, open_searcher, read_metadata
 from anserini_bridge.sparse_rows import Rows
 from lexlip.machine.resources import cores
-from lexlip.models.word_table import translated, word_tables
+from lexlip.models.word_table import translated
 from lexlip.queries.query_language import Query, nearest_words
 from lexlip.retrieval.answer import Ends
 from lexlip.retrieval.first_stage import FirstStage, Results, Scores
@@ -123,12 +123,7 @@ class ImpactStage(FirstStage):
 
     def near(self, word: str, number: int, language: str = "") -> list[str]:
         counts = self.counts()
-        if language:
-            return near_in(language, word, counts, number)
-        near = nearest_words(word, counts, number)
-        codes = list(word_tables()) if self.queries.tells_languages and not near else []
-        others = (near_in(code, word, counts, number) for code in codes)  # "Fahrad"
-        return next(filter(None, others), near)
+        return near_in(language, word, counts, number) if language else nearest_words(word, counts, number)
 
     def unread(self, query: str | Query) -> str:
         return self.queries.unread(query)

@@ -224,8 +224,8 @@ class TextQueries:
     def in_english(self, sentence: str) -> str:
         """Return an English sentence of few words with English ones for those that only other languages have.
 
-        "red Fahrrad" is "red bicycle". In longer sentences such words are rather names or mistyped. So are those
-        in Latin letters that no table has, or that only German would begin with a capital: "Luna cat".
+        "red Fahrrad" is "red bicycle". In longer sentences such words are rather names or mistyped. So are
+        those in Latin letters that no table has, or that only German would begin with a capital: "Luna cat".
         """
         content = [word for word in words_in(sentence) if is_content_word(word.lower())]
         strange = {word for word in content if word.lower() not in self._lexicon}

@@ -33,7 +33,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import named, word_tables
+from lexlip.models.word_table import likely_table, named, word_tables
 from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -241,8 +241,10 @@ class TextQueries:
         """Return the English word for one that only other languages have; "": it is English, or unknown."""
         if not (_is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
             return ""
-        table = self.others.table(Query(word, word, language=UNKNOWN))
-        if is_latin(word) and (not table.english(word) or (word.istitle() and table.language != "de")):
+        if not is_latin(word):
+            return next(iter(self.others.english(word)), "")
+        table = word_tables().get(likely_table(word))
+        if table is None or not table.english(word) or (word.istitle() and table.language != "de"):
             return ""
         return next(iter(self.others.english(word, table)), "")
 

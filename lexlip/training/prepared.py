@@ -143,7 +143,7 @@ def taught_by(config: Config, train: Source, run: Path, processes: Processes) ->
     place = run
     if config.prepared is not None:
         files = _files_of(train, range(len(train)))
-        place = place_of(config, run, "teacher", [config.teacher, captions_of(train), files])
+        place = place_of(config, run, "teacher", [config.teacher, _captions_of(train), files])
     return find_teacher(config.teacher, train, place, processes)
 
 
@@ -164,7 +164,7 @@ def _files_of(source: Source, rows: Iterable[int]) -> str:
     return found.hexdigest()
 
 
-def captions_of(train: Source) -> str:
+def _captions_of(train: Source) -> str:
     """Return a checksum of the photos' names and captions."""
     found = hashlib.sha256()
     for item in train.items:
@@ -179,6 +179,6 @@ def _made_from(config: Config, train: Source) -> dict[str, Any]:
     return {
         "model": to_dict(config.model),
         "seed": config.seed,
-        "captions": captions_of(train),
+        "captions": _captions_of(train),
         "weights": {str(file): checksum(file) for file in files if file.is_file()},
     }

@@ -65,7 +65,7 @@ def shown(value: Any) -> str:
 class SourceConfig:
     """A set of photos with captions. In YAML a plain string stands for ``{path: string}``."""
 
-    path: str  # a folder, tars, a Karpathy JSON, a table, or scenes:COUNT:SEED
+    path: str  # a folder, tars, a file of captions, or scenes:COUNT:SEED
     images: str | None = None  # where the photos are, if the path is a list of them
     regions: str | None = None  # a detector's regions in these photos: a folder of .npz, or bottom-up's .tsv
     split: str | None = None  # of a Karpathy JSON or a table

@@ -104,10 +104,10 @@ def index(
 ) -> None:
     """Make photos searchable.
 
-    SOURCE is a folder (with all its sub-folders), a tar or a pattern of tars in img2dataset's layout, a
-    Karpathy JSON, or a TSV or CSV table; without one, the folder that you are in. Several of them make one
-    index. Hidden files and folders are left out, and the folders in which systems keep thumbnails and deleted
-    files; links to folders are followed.
+    SOURCE is a folder (with all its sub-folders), a tar or a pattern of tars in img2dataset's layout, or a
+    file with captions of photos (a TSV or CSV table, Karpathy's or COCO's JSON, JSON lines); without one, the
+    folder that you are in. Several of them make one index. Hidden files and folders are left out, and the
+    folders in which systems keep thumbnails and deleted files; links to folders are followed.
 
     An index of words that was made of the same SOURCE, with the same model and options, is brought up to
     date: only new and changed photos are encoded. Any other index, or one that is damaged, is replaced by a
@@ -287,8 +287,8 @@ def _summary(done: Indexed | Updated) -> str:
         read = f"{done.text_read} read, " if done.text_read else ""
         what += f", text: {read}{counted(done.with_text, 'photo')} with some"
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
-    tells = encoded > 0 and encoded >= done.seconds and not done.text_read  # few photos mostly show the start
-    rate = f" ({encoded / done.seconds:.0f} photos/s)" if tells else ""
+    speed = encoded / done.seconds
+    rate = f" ({speed:{'.0f' if speed > 9 else '.1g'}} photos/s)" if encoded and not done.text_read else ""
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
 
 

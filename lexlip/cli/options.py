@@ -118,7 +118,7 @@ engine_option = click.option(
     " vectors]",
 )
 images_option = click.option(
-    "--images", metavar="DIR", help="Folder or tars with the photos of a table or a Karpathy JSON."
+    "--images", metavar="DIR", help="Folder or tars with the photos of a table or JSON of captions."
 )
 split_option = click.option("--split", metavar="NAME", help="Split of a Karpathy JSON or a table.")
 regions_option = click.option(

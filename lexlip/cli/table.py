@@ -56,7 +56,7 @@ SEVERAL = {
 LANGUAGES = ("en", "de", "fr", "cs")
 OF_SETTINGS = ("topks", "query_topk", "engine", "quantization", "workers", "device", "progress")
 """Options of tables of stages that are of `TableSettings`; the others are of `Plan`."""
-LISTS = (".json", ".tsv", ".csv", ".txt")  # sources that name photos elsewhere
+LISTS = (".json", ".jsonl", ".tsv", ".csv", ".txt")  # sources that name photos elsewhere
 
 
 @click.group()

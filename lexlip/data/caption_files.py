@@ -11,15 +11,27 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from lexlip.data.captions import SUFFIXES, Entry, clean_captions, read_table
+from lexlip.data.captions import SUFFIXES as OF_TABLES
+from lexlip.data.captions import Entry, clean_captions, read_table
 from lexlip.data.files import Place, out_of_reach, path_of, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
+from lexlip.data.json_captions import SUFFIXES as OF_JSON
+from lexlip.data.json_captions import read_json
 from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted, View
 from lexlip.data.tar_shards import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 from lexlip.words.plain_text import composed
 
 T = TypeVar("T")
+
+SUFFIXES = (*OF_TABLES, *OF_JSON)
+"""Of files with captions that name their photos."""
+
+
+def read_entries(path: Path, name: str, skipped: list[Skipped]) -> list[Entry]:
+    """Return the photos of a file and their captions; DataError: see `read_table` and `read_json`."""
+    read = read_json if path.suffix.lower() in OF_JSON else read_table
+    return list(read(path, name, skipped))
 
 
 class _Photo(NamedTuple, Generic[T]):
@@ -254,7 +266,7 @@ class FurtherTexts(View):
         path = path_of(table)
         if path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{table} is no table of captions: its name must end in {', '.join(SUFFIXES)}")
-        entries = list(read_table(path, table, self.skipped))
+        entries = read_entries(path, table, self.skipped)
         photos = NamedPhotos[int](entry.photo for entry in entries)
         for row, item in enumerate(self.source.items):
             photos.add(item.id, row)

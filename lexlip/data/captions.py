@@ -1,4 +1,4 @@
-"""Captions as people write them: how texts are decoded; tables (TSV, CSV, Flickr's); Karpathy's files."""
+"""Captions as people write them: how texts are decoded, and tables (TSV, CSV, Flickr's)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from anserini_bridge.given_files import parse_json
 from lexlip.data.files import LARGEST_TABLE, read_file
 from lexlip.data.source import Skipped
 from lexlip.errors import DataError, UnreadableImage
@@ -102,7 +101,8 @@ def read_table(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]
 
     Without a header line, the first column is the photo and the second the caption, or the third if the
     second is a number: Flickr8k's `1000268201.jpg#0<TAB>A child climbs stairs` and Flickr30k's
-    `1000092795.jpg| 0| Two men look at their hands`. A header has names of PHOTO, CAPTION and SPLIT.
+    `1000092795.jpg| 0| Two men look at their hands`. A header has names of PHOTO, CAPTION and SPLIT; below
+    one, columns may be parted by semicolons, as spreadsheets write them where numbers have commas.
     DataError: the table or its first row cannot be read, or its header lacks a column.
     """
     text = read_text(path, name)
@@ -165,13 +165,13 @@ def _rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str] | csv.Erro
 
 
 def _parse(lines: Iterable[str], delimiter: str, strict: bool = True) -> Iterator[list[str]]:
-    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE  # a quote means nothing in TSV
+    quoting = csv.QUOTE_MINIMAL if delimiter in ",;" else csv.QUOTE_NONE  # a quote means nothing in TSV
     return csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=strict)  # type: ignore[arg-type]
 
 
 def _alone(line: str, delimiter: str, error: csv.Error) -> list[str] | csv.Error:
     """Return the cells of a line that is not written by the rules, such as "Stop", says the sign."""
-    if delimiter == "," and line.count('"') % 2:
+    if delimiter in ",;" and line.count('"') % 2:
         return csv.Error("a quote is not closed")
     try:
         return next(_parse([line], delimiter, strict=False))
@@ -181,7 +181,10 @@ def _alone(line: str, delimiter: str, error: csv.Error) -> list[str] | csv.Error
 
 
 def _delimiter(line: str) -> str:
-    return next((mark for mark in "\t|" if mark in line), ",")
+    """Return what is between the columns of a table that begins with a line."""
+    names = {name.strip(' "\r').lower() for name in line.split(";")}
+    by_semicolons = not names.isdisjoint(PHOTO) and not names.isdisjoint(CAPTION)
+    return ";" if by_semicolons else next((mark for mark in "\t|" if mark in line), ",")
 
 
 def _header(cells: list[str], name: str) -> tuple[int, int, int | None] | None:
@@ -197,29 +200,6 @@ def _header(cells: list[str], name: str) -> tuple[int, int, int | None] | None:
         lacking = "image" if photo is None else "caption"
         raise DataError(f"{name} has no column named {lacking}: it has {', '.join(cells)}")
     return photo, caption, split
-
-
-def read_splits(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
-    """Yield the photos of a split file of Karpathy's, such as dataset_coco.json; odd ones go to `skipped`.
-
-    It holds images[].filename, with an optional filepath (folder), split and sentences[].raw. DataError: the
-    file is not such a JSON.
-    """
-    try:
-        content = parse_json(read_text(path, name))
-    except ValueError as error:
-        raise DataError(f"{name} is not JSON: {error}") from error
-    images: Any = content.get("images") if isinstance(content, dict) else None
-    if not isinstance(images, list):
-        raise DataError(f"{name} is not a split file of Karpathy's: it has no list named images")
-    for number, image in enumerate(images):
-        try:
-            photo = "/".join(filter(None, (image.get("filepath"), image["filename"])))
-            captions = [sentence["raw"] for sentence in image.get("sentences", [])]
-        except (AttributeError, KeyError, TypeError):
-            skipped.append(Skipped(f"images[{number}]", "no filename, or sentences without raw"))
-        else:
-            yield Entry(photo, captions, split_name(image.get("split")))
 
 
 def split_name(split: object) -> str:

@@ -1,4 +1,4 @@
-"""Opens photos by what the user names: a folder, tars, a table, a split file, or drawn scenes."""
+"""Opens photos by what the user names: a folder, tars, a file of captions, or drawn scenes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from lexlip.config import RegionsConfig, SourceConfig
-from lexlip.data.caption_files import CaptionedSource, FurtherTexts
-from lexlip.data.captions import SUFFIXES as OF_TABLES
-from lexlip.data.captions import read_splits, read_table
+from lexlip.data.caption_files import SUFFIXES as OF_CAPTIONS
+from lexlip.data.caption_files import CaptionedSource, FurtherTexts, read_entries
 from lexlip.data.files import path_of, reason_of
 from lexlip.data.folder import FolderSource, Listing, Matches, same_photos, walk, why_left_out
 from lexlip.data.images import ENDINGS, SUFFIXES
@@ -53,10 +52,10 @@ def open_source(
     """List photos and their captions.
 
     `spec` is a folder of photos, or of webdataset tars, with everything below it; a tar, or a pattern of tars
-    ("train-{0000..0002}.tar", "*.tar"); a table of photos and captions (.tsv, .csv, .txt), or a split file of
-    Karpathy's (.json); one photo; or scenes:COUNT:SEED, which are drawn.
+    ("train-{0000..0002}.tar", "*.tar"); a file of captions, either a table (.tsv, .csv, .txt) or JSON (.json,
+    .jsonl; see `read_json`); one photo; or scenes:COUNT:SEED, which are drawn.
 
-    For tables and split files `images` says where the photos are (a folder of photos or of tars, a tar, or a
+    For files of captions `images` says where the photos are (a folder of photos or of tars, a tar, or a
     pattern of tars; else the folder of the file), and `split` which of them to take (else all). For folders
     `excluded` says what to leave out, `included` what to take that would be left out, see
     `lexlip.data.folder.why_left_out`, and `damaged` which photos stand for no other file, see
@@ -75,13 +74,12 @@ def open_source(
     if not there:
         raise DataError(f"{name} does not exist")
     suffix = path.suffix.lower()
-    if path.is_file() and suffix in (".json", *OF_TABLES):
+    if path.is_file() and suffix in OF_CAPTIONS:
         where = path.parent if images is None else path_of(images)
         if images is not None:
             _is_there(where, str(images))
         skipped: list[Skipped] = []
-        entries = list((read_splits if suffix == ".json" else read_table)(path, name, skipped))
-        return CaptionedSource(name, entries, where, split, skipped)
+        return CaptionedSource(name, read_entries(path, name, skipped), where, split, skipped)
     _refuse(f"{name} holds its photos itself", images, split)
     if path.is_dir():
         return _open_folder(path, name, excluded, included, damaged)
@@ -89,7 +87,9 @@ def open_source(
         return WebDatasetSource([path], name)
     if path.is_file() and suffix in SUFFIXES:
         return _open_photo(path, name)
-    raise DataError(f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)")
+    raise DataError(
+        f"{name} is not a folder, a photo, a tar, a table (.tsv, .csv) or captions in JSON (.json, .jsonl)"
+    )
 
 
 def _is_there(path: Path, name: str) -> bool:
@@ -110,7 +110,7 @@ def _refuse(why: str, images: str | Path | None, split: str | None) -> None:
     """Raise DataError if `images` or `split` was given to a source that has neither."""
     for option, value in (("images", images), ("split", split)):
         if value is not None:
-            raise DataError(f"{why}: {option} is for tables and split files (.json)")
+            raise DataError(f"{why}: {option} is for tables and JSON files of captions")
 
 
 def _draw_scenes(name: str) -> Source:

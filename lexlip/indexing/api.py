@@ -69,7 +69,7 @@ def index(
         text: also read the text in photos, of models of words; None is as it was before, False forgets it.
         ann: how the vectors of a dense model are searched: "flat", exactly, or "hnsw", in a graph.
         language: for bm25, see `lexlip.indexing.bm25.index_captions`.
-        images, split: for tables and split files, see `lexlip.data.open_source`.
+        images, split: for files of captions, see `lexlip.data.open_source`.
         regions: for models that take what a detector found in the photos, see `lexlip.data.region_files`.
         exclude: files and folders to leave out, by patterns as in a .gitignore; or one pattern.
         include: hidden files, and folders of thumbnails and deleted files, to take all the same.

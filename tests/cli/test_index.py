@@ -158,7 +158,7 @@ def test_a_source_without_photos_leaves_the_old_index(indexed: Run) -> None:
     for name in ("1.jpg", "2.jpg"):
         (Path("bad") / name).touch()
     before = sorted(Path(".lexlip").rglob("*")), Path(".lexlip/index.json").read_bytes()
-    kinds = "is not a folder, a photo, a tar, a table (.tsv, .csv) or a split file (.json)"
+    kinds = "is not a folder, a photo, a tar, a table (.tsv, .csv) or captions in JSON (.json, .jsonl)"
     for source, says in {
         "nothing": "nothing does not exist",
         "empty": "no photos below empty: looked for JPEG, ",

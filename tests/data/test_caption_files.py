@@ -222,7 +222,7 @@ def test_photos_without_any_caption_stay_so(here: Path) -> None:
     ("table", "says"),
     [
         ("gone.tsv", "gone.tsv cannot be read: No such file or directory"),
-        ("p.tar", "p.tar is no table of captions: its name must end in .tsv, .csv, .txt"),
+        ("p.tar", "p.tar is no table of captions: its name must end in .tsv, .csv, .txt, .json, .jsonl"),
         ("fr.csv", "none of the 1 photos that fr.csv names is in p.tar (the first is deep/c.jpg)"),
     ],
 )

@@ -104,6 +104,7 @@ TWO = [Item("a.jpg", ("a dog", "two dogs")), Item("sub/b.png", ("a cat, asleep",
         ("t.csv", "\na.jpg,0,a dog\na.jpg,1,two dogs\nsub/b.png,0,a cat, asleep\n"),
         ("t.csv", "\ufeffFilePath,Title\r\na.jpg,a dog\r\n\r\na.jpg,two dogs\r\nsub/b.png,a cat, asleep\r\n"),
         ("t.csv", "filepath\ttitle\na.jpg\ta dog\na.jpg\ttwo dogs\nsub/b.png\ta cat, asleep\n"),
+        ("t.csv", '\ufeffimage;caption\r\na.jpg;a dog\r\na.jpg;"two dogs"\r\nsub/b.png;"a cat, asleep"\r\n'),
         ("t.csv", 'id,text,image\n1,a dog,a.jpg\n2,two dogs,a.jpg\n3,"a cat, asleep",sub/b.png\n'),
         (
             "results.csv",
@@ -124,6 +125,13 @@ def test_a_comma_in_the_first_caption(two_photos: Path) -> None:
     table = write(two_photos / "t.csv", "sub/b.png,a cat, asleep\na.jpg,a dog, awake, barks\n")
     captions = [item.captions for item in open_source(table).items]
     assert captions == [("a cat, asleep",), ("a dog, awake, barks",)]
+
+
+def test_semicolons_without_a_header_are_of_the_caption(two_photos: Path) -> None:
+    table = write(two_photos / "t.csv", "a.jpg,a dog; it barks\nsub/b.png,a cat; asleep\n")
+    assert [item.captions for item in open_source(table).items] == [("a dog; it barks",), ("a cat; asleep",)]
+    table = write(two_photos / "t.csv", 'image;caption\na.jpg;a dog; it barks\nsub/b.png;"a cat; asleep"\n')
+    assert [item.captions for item in open_source(table).items] == [("a dog; it barks",), ("a cat; asleep",)]
 
 
 CAPTIONS = [f"caption {number}" for number in range(6)]

@@ -34,6 +34,10 @@ __all__ = [
 # decode photos, and training on two cores becomes ten times slower. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# ONNX Runtime (1.32) keeps events and an id of the machine below ~/.cache, and sends them to its makers. Read
+# when it is loaded.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 _MODULES = {
     "Answer": "retrieval.answer",
     "Filters": "retrieval.filters",

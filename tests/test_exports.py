@@ -1,10 +1,13 @@
 """What `import lexlip` offers."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 
 import anserini_bridge
 import lexlip
@@ -44,6 +47,33 @@ def test_other_names_are_not_there() -> None:
         lexlip.clip  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'jvm_of'"):
         anserini_bridge.jvm_of  # noqa: B018
+
+
+def test_onnx_runtime_keeps_and_sends_no_events(tmp_path: Path) -> None:
+    code = (
+        "import os, lexlip, onnxruntime as o;"
+        f"o.InferenceSession({str(graph_of_one(tmp_path))!r}, providers=['CPUExecutionProvider']);"
+        "print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    )
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for own, kept in (({}, "1"), ({"ORT_DISABLE_TELEMETRY": "0"}, "0")):  # who wants it has it
+        environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+        environment |= {"XDG_CACHE_HOME": str(cache), "HOME": str(cache), **own}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert done.stdout == f"{kept}\n", done.stderr
+        if kept == "1":
+            assert list(cache.rglob("*")) == []
+
+
+def graph_of_one(folder: Path) -> Path:
+    """Write a network of one operator."""
+    number = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "one", [number], [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (folder / "one.onnx").write_bytes(model.SerializeToString())
+    return folder / "one.onnx"
 
 
 @pytest.mark.parametrize("package", ["lexlip", "lexlip.errors", "anserini_bridge"])

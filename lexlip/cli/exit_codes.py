@@ -88,6 +88,10 @@ class Commands(click.Group):
         return super().parse_args(context, args)
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
+        try:
+            os.getcwd()  # noqa: PTH109
+        except FileNotFoundError:
+            raise UserError("the folder that you are in was removed: go to another one") from None
         check_memory(f"`lexlip {args[0]}`", *NEEDED.get(args[0], LEAST))
         return super().resolve_command(context, args)
 

@@ -1,12 +1,15 @@
 import os
 import signal
+from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import lexlip
 from anserini_bridge.errors import BridgeError, IndexNotFound
 from lexlip.cli.exit_codes import Interrupted, UserError, interruptible, terminated_as_interrupted
+from lexlip.cli.main import main
 from lexlip.data import UnreadableImage
 from lexlip.errors import ConfigError, DataError, LexLIPError, ModelError
 
@@ -52,3 +55,15 @@ def test_other_errors_pass_through() -> None:
 def test_exit_codes_are_those_of_shells() -> None:
     assert issubclass(UserError, click.ClickException)
     assert (UserError("x").exit_code, Interrupted("x").exit_code) == (2, 130)
+
+
+@pytest.mark.parametrize("command", [["index"], ["search", "a dog"], ["pretrain"], ["words", "."]])
+def test_a_folder_that_was_removed_under_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 2
+    assert result.stderr == "Error: the folder that you are in was removed: go to another one\n"

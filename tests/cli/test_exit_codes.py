@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 import lexlip
 from anserini_bridge.errors import BridgeError, IndexNotFound
+from lexlip.cli import main
 from lexlip.cli.exit_codes import Interrupted, UserError, interruptible, terminated_as_interrupted
-from lexlip.cli.main import main
 from lexlip.data import UnreadableImage
 from lexlip.errors import ConfigError, DataError, LexLIPError, ModelError
 

@@ -89,6 +89,8 @@ def index(
         BridgeError: no Java, or the folder is not an index (see anserini_bridge.errors).
     """
     _check_settings(topk, workers, quantization, ann)
+    if not names_of(source):
+        raise ConfigError("there is no SOURCE: name a folder of photos, or another place of them")
     from anserini_bridge import (
         CorruptIndex,
         IndexMismatch,

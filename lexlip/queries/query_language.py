@@ -168,8 +168,10 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         language: of the text, as in `Query.language`.
 
     Raises:
-        QueryError: a mark is wrong, or `adjust` has something else.
+        QueryError: the text is none, a mark is wrong, or `adjust` has something else.
     """
+    if not isinstance(text, str):
+        raise QueryError(f"a query is a text, and not {type(text).__name__}")
     kept, marks = [], []
     plain = spelled(text)
     rest, narrowed = _read_fields(plain)

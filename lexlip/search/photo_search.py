@@ -185,7 +185,7 @@ class PhotoSearch:
         Raises:
             QueryError: the query is empty or cannot be understood, or has marks and the index does not know
                 words.
-            DataError: the cursor is of another state of the index, or of another query.
+            DataError: k is less than 1, or the cursor is of another state of the index, or of another query.
         """
         with self._state(how.get("cursor")) as state:
             asked = self._encode(state, query, bool(how.get("content_only")))
@@ -198,8 +198,9 @@ class PhotoSearch:
         reranked, leave words out or name fields, they are searched one by one.
 
         Raises:
-            QueryError: see `text`.
+            QueryError, DataError: see `text`.
         """
+        _check_number(k)
         queries = [queries] if isinstance(queries, str) else queries
         if not queries:
             return []
@@ -228,7 +229,7 @@ class PhotoSearch:
             k, how: see `text`.
 
         Raises:
-            DataError: the file cannot be read, or is not an image.
+            DataError: the file cannot be read, or is not an image; or k is less than 1.
             ModelError: the index holds captions, or is fused with another one; or there is a reranker.
         """
         from PIL import Image
@@ -237,6 +238,11 @@ class PhotoSearch:
 
         self._check_no_reranker()
         started = time.perf_counter()
+        if not isinstance(picture, str | Path | Image.Image):
+            raise DataError(
+                f"a picture is a file or a picture of PIL, and not {type(picture).__name__}: open bytes with"
+                " PIL's Image.open(io.BytesIO(…)), and arrays with Image.fromarray"
+            )
         name = "picture" if isinstance(picture, Image.Image) else str(picture)
         with reading(name):  # before the model is loaded
             file = picture if isinstance(picture, Image.Image) else read_location(name)
@@ -325,9 +331,10 @@ class PhotoSearch:
             order: of the dates.
 
         Raises:
-            DataError: the cursor is of another state of the index, or of another listing; or the index is
-                too old to list its photos.
+            DataError: k is less than 1; the cursor is of another state of the index, or of another listing;
+                or the index is too old to list its photos.
         """
+        _check_number(k)
         with self._state(cursor) as state:
             return page_by_date(state, k, self._filled(filters) or None, cursor, order)
 
@@ -468,6 +475,7 @@ class PhotoSearch:
             raise ModelError("a cross-encoder compares sentences with photos: leave out --rerank")
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
+        _check_number(k)
         filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
@@ -479,3 +487,9 @@ class PhotoSearch:
         found, ends = find(state, asked, max(end + 1, self.rerank.k if self.rerank else 0), how)
         ms = 1000 * (time.perf_counter() - started)
         return page_of(state, asked, found, k, how, ms, ends, self.rerank)
+
+
+def _check_number(k: int) -> None:
+    """Raise DataError if a page of k photos cannot be."""
+    if k < 1:
+        raise DataError(f"k is {k}: give the number of photos that a page has, 1 or more")

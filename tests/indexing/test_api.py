@@ -187,3 +187,8 @@ def test_a_damaged_file_of_a_photo_does_not_hide_the_others(
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.jpg").write_bytes(whole)
     assert ids([photos, tmp_path / "more"]) == {"0.jpg", "a.jpg", *others}
+
+
+def test_no_source(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^there is no SOURCE: name a folder of photos"):
+        index([], tmp_path / "index")

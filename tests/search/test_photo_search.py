@@ -394,6 +394,21 @@ def test_a_query_that_only_leaves_words_out_finds_nothing(indexed: Indexed) -> N
         assert photos.text("-dogs").hits == photos.words({}, without="dogs").hits == []
 
 
+def test_what_is_no_query_and_no_number(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as search:
+        for query in (None, b"a dog", ["a dog"]):
+            with pytest.raises(QueryError, match=r"^a query is a text, and not "):
+                search.text(query)  # type: ignore[arg-type]
+        for ask in (search.text, search.texts):
+            with pytest.raises(DataError, match=r"^k is 0: give the number"):
+                ask("a dog", 0)
+        with pytest.raises(DataError, match=r"^k is -1: give the number"):
+            search.listed(-1)
+        for picture in (b"\xff\xd8", np.zeros((9, 9, 3), np.uint8)):
+            with pytest.raises(DataError, match=r"^a picture is a file or a picture of PIL, and not "):
+                search.image(picture)  # type: ignore[arg-type]
+
+
 def test_halves_of_characters_are_refused(indexed: Indexed) -> None:
     with PhotoSearch(indexed.words) as photos:
         for query in ("\ud800", "two dogs \ud800", "dog +\ud800", "dog \ud800^2"):

@@ -1,3 +1,4 @@
+import multiprocessing.context
 import os
 import signal
 import subprocess
@@ -101,6 +102,14 @@ def forked() -> None:
     from tests.forks import forks
 
     forks()
+
+
+@pytest.fixture
+def workers_are_forked(forked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do worker processes that are spawned since Java runs here."""
+    from tests.forks import forks
+
+    monkeypatch.setitem(multiprocessing.context._concrete_contexts, "spawn", forks())  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")

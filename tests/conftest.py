@@ -27,7 +27,6 @@ gc.disable()  # until all tests are collected: modules are no garbage, and looki
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()
     gc.enable()
 
 

@@ -38,10 +38,14 @@ def test_tables_are_those_that_are_declared() -> None:
     assert set(TABLES) == set(declared().tables)
 
 
+def run_lexlip(arguments: list[str]) -> None:
+    main(arguments, prog_name="lexlip")
+
+
 def trained(command: list[str], stdout: int, check: bool) -> CompletedProcess[str]:
     """Run `python -m lexlip ...` in a process of its own, which has torch loaded."""
     assert (command[:3], stdout, check) == ([sys.executable, "-m", "lexlip"], 2, False)
-    return CompletedProcess(command, run_forked(main, command[3:], "lexlip"))
+    return CompletedProcess(command, run_forked(run_lexlip, command[3:]))
 
 
 def test_a_row_of_the_paper_on_drawn_scenes(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,9 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 QUIET := --quiet --disable-pip-version-check
 PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 
+# uv compiles no modules: where Python may not keep them either, each process compiles all of torch again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install demo test test-gpu test-bridge campaign browser check check-java servers servers-stop test-servers format docs extras release models alone python clean
 
 # Install packages into an environment: by uv, which downloads several at a time, or by pip where uv cannot.
@@ -75,8 +78,9 @@ export DEBIAN_FRONTEND=noninteractive; \
 flock Makefile sh -c 'apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(2)'
 endef
 
+# Any Chromium does; the one without windows takes half of the time.
 browser:
-	$(call program,chromium,chromium,The page is tested in Chromium)
+	$(call program,chromium-headless-shell >/dev/null || command -v chromium,chromium-headless-shell,The page is tested in Chromium)
 
 # The other Pythons bring another Lucene; the bridge needs neither torch nor the rest of pyserini.
 # So it is tested while the rest is installed.

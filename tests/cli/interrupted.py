@@ -15,9 +15,7 @@ from lexlip.cli import main
 from lexlip.models.dense import Dense
 from lexlip.models.dual_encoder import DualEncoder
 from lexlip.models.lexlip import LexLIP
-from tests.forks import forks
-
-OUTPUT = "stdout", "stderr"
+from tests.forks import OUTPUT, forks, print_to
 
 
 class Ended(NamedTuple):
@@ -68,8 +66,7 @@ def _run(
     os.setsid()
     os.chdir(folder)
     os.environ.update(environment)
-    for number, name in enumerate(OUTPUT, 1):
-        os.dup2(os.open(output / name, os.O_WRONLY | os.O_CREAT), number)
+    print_to(output)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     encode, batches = DualEncoder.encode_image, itertools.count()
 

@@ -57,6 +57,7 @@ def few(lexlip: Run) -> dict[str, dict[str, np.ndarray]]:
     return regions
 
 
+@pytest.mark.usefixtures("workers_are_forked")
 @pytest.mark.parametrize("workers", [0, 1])
 def test_wrong_regions_end_a_run_in_one_sentence(
     lexlip: Run, few: dict[str, dict[str, np.ndarray]], workers: int

@@ -1,17 +1,22 @@
 import json
+import sys
 from pathlib import Path
+from subprocess import CompletedProcess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from lexlip.bench import reproduction
 from lexlip.bench.reproduction import declared
+from lexlip.cli import main
 from lexlip.cli.reproduce import TABLES
 from lexlip.data import Scenes
 from lexlip.measure.evaluate import evaluate
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.exact import engine_for
 from tests.cli.conftest import Run, as_json, error
+from tests.forks import run_forked
 from tests.tiny import TINY
 
 TINY_RUNS = [
@@ -33,8 +38,19 @@ def test_tables_are_those_that_are_declared() -> None:
     assert set(TABLES) == set(declared().tables)
 
 
-def test_a_row_of_the_paper_on_drawn_scenes(lexlip: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def run_lexlip(arguments: list[str]) -> None:
+    main(arguments, prog_name="lexlip")
+
+
+def trained(command: list[str], stdout: int, check: bool) -> CompletedProcess[str]:
+    """Run `python -m lexlip ...` in a process of its own, which has torch loaded."""
+    assert (command[:3], stdout, check) == ([sys.executable, "-m", "lexlip"], 2, False)
+    return CompletedProcess(command, run_forked(run_lexlip, command[3:]))
+
+
+def test_a_row_of_the_paper_on_drawn_scenes(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two seeds in two phases each; a second time nothing is trained."""
+    monkeypatch.setattr(reproduction, "subprocess", SimpleNamespace(run=trained))
     result = lexlip(*ROW, *TINY_RUNS)
     folders = [
         Path(f"runs/reproduce/paper/{name}-{seed}")

@@ -13,6 +13,7 @@ from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_capti
 from tests.tiny import CAPTIONS, tiny_model
 
 
+@pytest.mark.usefixtures("workers_are_forked")
 @pytest.mark.parametrize("workers", [0, 1, 3])
 def test_vectors_in_the_order_of_the_source(workers: int) -> None:
     model, source = tiny_model(), Scenes(70, seed=0)

@@ -16,7 +16,7 @@ from lexlip.retrieval.answer import Answer, Hit
 from lexlip.search.contact_sheet import PhotoWords, write_contact_sheet, write_word_sheet
 
 HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>&amp;"
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = """
     --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync --hide-scrollbars --window-size=800,700

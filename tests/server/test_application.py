@@ -63,8 +63,11 @@ def test_an_unknown_address_is_a_problem(server: Serving) -> None:
         assert "there is nothing at this address" in problem(server.client.get(path), 404)
 
 
-def test_it_keeps_its_own_description(changing: tuple[Path, Serving], tmp_path: Path) -> None:
+def test_it_keeps_its_own_description(
+    changing: tuple[Path, Serving], tmp_path: Path, towns_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """schemathesis sends what the description allows, and what it does not, and looks at the answers."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(towns_home))
     _, server = changing
     heat = f"/api/photos/{key_of('0.jpg')}/heat?word=dog"
     assert server.client.get(heat).status_code == 200  # the model is loaded

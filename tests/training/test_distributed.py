@@ -10,6 +10,7 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from lexlip.config_files import to_dict
 from lexlip.errors import ConfigError
 from lexlip.training.distributed import Processes
 from lexlip.training.loop import pretrain
+from tests.forks import OUTPUT, run_script, start_forked
 from tests.tiny import WITHOUT_DROPOUT
 from tests.training.run_folders import metrics
 from tests.training.several_processes import phases_of
@@ -139,7 +141,10 @@ def test_what_has_no_gradient_anywhere_keeps_none(monkeypatch: pytest.MonkeyPatc
 
 
 def two_processes(script: str, *arguments: str, ports: int = 1) -> list[subprocess.CompletedProcess[str]]:
-    """Run a script of this folder in two processes, without torchrun: it would end the other one itself."""
+    """Run a script of this folder in two processes, without torchrun: it would end the other one itself.
+
+    They are forked from one that has torch loaded.
+    """
     with ExitStack() as stack:
         free = [stack.enter_context(socket.socket()) for _ in range(ports)]
         for one in free:
@@ -147,24 +152,24 @@ def two_processes(script: str, *arguments: str, ports: int = 1) -> list[subproce
         found = [str(one.getsockname()[1]) for one in free]
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": found[0], "PORTS": " ".join(found)}
     common |= {"WORLD_SIZE": "2", "PYTHONPATH": str(ROOT)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, str(HERE / script), *arguments],
-            env={**os.environ, "OMP_NUM_THREADS": "1", **common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
     done = []
-    try:
-        for process in started:
-            out, errors = process.communicate(timeout=600)
-            done.append(subprocess.CompletedProcess(process.args, process.returncode, out, errors))
-    finally:
-        for process in started:
-            process.kill()
+    with TemporaryDirectory() as folder:
+        started = []
+        for rank in range(2):
+            output = Path(folder, str(rank))
+            output.mkdir()
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", **common}
+            environment |= {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+            given = run_script, HERE / script, *arguments
+            started.append(start_forked(*given, environment=environment, output=output))
+        try:
+            for rank, process in enumerate(started):
+                process.join(600)
+                printed = [Path(folder, str(rank), name).read_text() for name in OUTPUT]
+                done.append(subprocess.CompletedProcess([script, *arguments], process.exitcode, *printed))
+        finally:
+            for process in started:
+                process.kill()
     return done
 
 

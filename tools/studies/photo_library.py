@@ -61,8 +61,9 @@ def scroll(address: str) -> None:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
+        found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
         how = ["--no-sandbox", "--enable-precise-memory-info"]
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=how)
+        chromium = playwright.chromium.launch(executable_path=found, args=how)
         page = chromium.new_page(viewport={"width": 1280, "height": 800})
         started = time.perf_counter()
         page.goto(address)

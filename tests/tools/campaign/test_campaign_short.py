@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.forks import run_forked
+from tools.campaign import prepare, worker
 from tools.campaign.contract import Try, choose
-from tools.campaign.prepare import prepare
 from tools.campaign.processes import environment
 
 SHARE = {
@@ -59,18 +60,25 @@ def test_an_attack_that_does_not_exist_is_named() -> None:
     assert "there is no attack 'kill'" in done.stderr
 
 
-def test_a_share_of_each_family(tmp_path: Path, towns_home: Path) -> None:
+def make_forked(what: str, folder: Path) -> None:
+    """Make what attacks need in a process of its own, which has torch loaded."""
+    assert what == "all"
+    assert run_forked(prepare._make, folder=folder, environment=environment(folder)) == 0
+
+
+def test_a_share_of_each_family(tmp_path: Path, towns_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All tries share one process; a promise that is broken is named, with the command that repeats it."""
     assert {name.partition(".")[0] for name in SHARE} >= {attack.family for attack in choose([])} - SLOW
-    folder, prepared = tmp_path / "share", prepare(tmp_path / "prepared")
+    monkeypatch.setattr(prepare, "_make_apart", make_forked)
+    folder, prepared = tmp_path / "share", prepare.prepare(tmp_path / "prepared")
     shutil.copytree(towns_home, prepared / "towns")
     folder.mkdir()
     tries = [part for name, number in SHARE.items() for part in (name, "0", str(number))]
-    command = [sys.executable, "-m", "tools.campaign.worker", prepared, folder, *tries]
-    done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, timeout=600)
-    ended = [Try(**json.loads(line)) for line in done.stdout.splitlines()]
+    given = worker.main, str(prepared), str(folder), *tries
+    run_forked(*given, folder=ROOT, environment=environment(folder), output=tmp_path)
+    ended = [Try(**json.loads(line)) for line in (tmp_path / "stdout").read_text().splitlines()]
     assert [f"{one.why}: {one.again}" for one in ended if one.outcome == "failed"] == []
-    assert len(ended) == sum(SHARE.values()), done.stderr[-2000:]
+    assert len(ended) == sum(SHARE.values()), (tmp_path / "stderr").read_text()[-2000:]
 
 
 @pytest.mark.slow

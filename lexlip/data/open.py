@@ -127,7 +127,8 @@ def _open_photo(path: Path, name: str) -> Source:
         beside = os.listdir(path.parent)  # noqa: PTH208
     except OSError:  # a folder may be opened by those who know what is in it
         beside = []
-    texts, sides = ({other for other in beside if other.lower().endswith(end)} for end in (".txt", ".xmp"))
+    ends: tuple[tuple[str, ...], ...] = (".txt",), (".xmp", ".json")
+    texts, sides = ({other for other in beside if other.lower().endswith(end)} for end in ends)
     photos = sorted(other for other in beside if other.lower().endswith(SUFFIXES))
     same = {other: photo for other, photo in same_photos(photos).items() if photo == path.name}
     return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, [], same=same), name)

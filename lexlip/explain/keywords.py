@@ -45,8 +45,8 @@ class SideFiles:
         several = self._stems[_stem(self.source.items[number].id)] > 1
         names = [whole] if several else [whole, f"{_stem(self.source.path(number))}.xmp"]
         fitting = {composed(_stem(name)) for name in names}  # not that of a RAW file beside the photo
-        sides = (side for side in self.source.sides(number) if composed(_stem(side)) in fitting)
-        return next(sides, whole)
+        sides = (side for side in self.source.sides(number) if side.lower().endswith(".xmp"))
+        return next((side for side in sides if composed(_stem(side)) in fitting), whole)
 
     def change(self, number: int, words: Sequence[str]) -> bool:
         """Make these the program's words of a photo; return whether that changed anything.

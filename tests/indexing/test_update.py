@@ -34,6 +34,7 @@ from tests.conftest import write_photos
 from tests.data.made_raw import dng, drawing, jpeg
 from tests.data.test_facts import xmp
 from tests.data.test_raw import needs_rawpy
+from tests.data.test_takeout import takeout
 from tests.disks import mount, unmount
 from tests.search import indexes
 from tests.search.indexes import change_header, index_bm25, index_words
@@ -355,6 +356,23 @@ def test_an_xmp_file_that_comes_changes_and_goes(index: Path, photos: Path) -> N
     (photos / "1.xmp").unlink()
     assert counts(update(photos, index)) == (0, 1, 0, 5)
     assert keywords() == ()
+
+
+def test_json_of_google_takeout_that_comes_changes_and_goes(index: Path, photos: Path) -> None:
+    def captions() -> tuple[str, ...]:
+        return photo(index, "1.jpg").captions[1:]  # behind that of 1.txt
+
+    side = photos / "1.jpg.supplemental-metadata.json"
+    side.write_bytes(takeout(description="our boat"))
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert captions() == ("our boat",)
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    side.write_bytes(takeout(description="our other boat"))
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert captions() == ("our other boat",)
+    side.unlink()
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert captions() == ()
 
 
 def test_two_xmp_files_beside_one_photo(index: Path, photos: Path) -> None:

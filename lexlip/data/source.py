@@ -205,7 +205,7 @@ class Source(ABC):
             return Facts()
 
     def sides(self, index: int) -> Sequence[str]:
-        """Return the XMP files beside a photo, that of its whole name first, then what may be Takeout's JSON."""
+        """Return the XMP files beside a photo, that of its whole name first; then JSON, maybe of Takeout."""
         return ()
 
     def same(self, index: int) -> Sequence[str]:
@@ -396,9 +396,13 @@ class Subset(View):
 
 
 class Concat(View):
-    """The photos of several sources; ids begin with the name, or number and name, of a photo's source."""
+    """The photos of several sources; ids begin with the name, or number and name, of a photo's source.
+
+    What is `noted` of all of them is in `skipped`, too.
+    """
 
     def __init__(self, sources: Sequence[Source]) -> None:
+        self.noted: list[Skipped] = []
         self.name = " ".join(source.name for source in sources)
         self.sources = list(sources)
         self.roots = list(dict.fromkeys(root for source in sources for root in source.roots))
@@ -414,11 +418,12 @@ class Concat(View):
 
     @property
     def skipped(self) -> list[Skipped]:  # type: ignore[override]  # sources find more while they are read
-        return [
+        of_sources = (
             Skipped(prefix + skip.id, skip.reason)
             for prefix, source in self._named
             for skip in source.skipped
-        ]
+        )
+        return [*of_sources, *self.noted]
 
     def origin(self, index: int) -> tuple[Source, int]:
         number, index = self._photos.locate(index)

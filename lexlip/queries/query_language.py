@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import readable, spelled, words_in
+from lexlip.words.plain_text import readable, spelled, tidied, words_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,8 +172,8 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
     """
     kept, marks = [], []
     plain = spelled(text)
-    rest, narrowed = _read_fields(plain)
-    for token in re.finditer(r"\S+", rest):
+    rest, narrowed = _read_fields(tidied(text))
+    for token in re.finditer(r"\S+", spelled(rest)):
         mark = _mark(token[0], f"at character {token.start() + 1} of the query" if plain == text else "")
         if mark is None:
             kept.append(token[0])
@@ -206,13 +206,19 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return a text with spaces in place of its fields, and these."""
     found = list(_NARROWED.finditer(text))
     for one in found:
-        if not words_in(one[2]):
+        if not words_in(spelled(one[2])):
             raise QueryError(
                 f"{one[0]!r} at character {one.start() + 1} of the query needs a word after it,"
                 f" as in {_EXAMPLES.get(one[1].lower(), _EXAMPLE).format(one[1].lower())}"
             )
     rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
-    return rest, tuple((one[1].lower(), one[2]) for one in found)
+    return rest, tuple((one[1].lower(), _value(one[2])) for one in found)
+
+
+def _value(typed: str) -> str:
+    """Return the words of a field; an emoji may be several, which stand beside each other."""
+    words = spelled(typed)
+    return f'"{words}"' if " " in words and typed[0] not in '"“' else words
 
 
 def _mark(token: str, place: str) -> tuple[str, str, float] | None:

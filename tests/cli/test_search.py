@@ -549,6 +549,15 @@ def test_a_photo_that_no_album_can_hold_is_left_out_and_named(lexlip: Run, photo
     assert alone == "'two\\nlines.jpg' has an end of line in its name: no album can hold it"
 
 
+def test_a_name_with_an_emoji(lexlip: Run, photos: Path) -> None:
+    (photos / "0.jpg").rename(photos / "🎉🎈.jpg")
+    (photos / "1.jpg").rename(photos / "popper.jpg")
+    lexlip("index", photos)
+    for query in ("name:🎉", "name:🎉🎈", "name:🎉 dog", 'name:"🎉🎈.jpg"', "name:🎈"):
+        assert [hit["id"] for hit in search(lexlip, query)["hits"]] == ["🎉🎈.jpg"]
+    assert search(lexlip, "🎉")["hits"][0]["id"] == "🎉🎈.jpg"
+
+
 def test_a_picture_that_is_typed_as_a_sentence(indexed: Run, library: Path, tmp_path: Path) -> None:
     picture = next(library.glob("*.jpg"))
     shutil.copy(picture, tmp_path / "My dog.JPG")

@@ -64,6 +64,13 @@ def test_emoji_are_words() -> None:
     query = parse_query("🐈 on a ❤\ufe0f^2 -🐶🏽")
     assert query == Query("🐈 on a ❤\ufe0f^2 -🐶🏽", "cat on a heart", {"heart": 2}, without=("dog",))
     assert parse_query("name:🐈").narrowed == (("name", "cat"),)
+    party = parse_query("name:🎉 cat folder:🎉2019 caption:“🎉 a”")
+    assert (party.sentence, party.plain) == ("cat", "cat")
+    assert party.narrowed == (
+        ("name", '"party popper"'),
+        ("folder", '"party popper 2019"'),
+        ("caption", "“party popper a”"),
+    )
     assert parse_query("cat", ["+🐶"]).added == {"dog": 1}
 
 

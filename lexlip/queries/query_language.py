@@ -58,6 +58,7 @@ FIELDS = ("caption", "name", "folder", "text")
 _EXAMPLES, _EXAMPLE = {"near": "{0}:48.1,11.6 or {0}:lyon"}, '{0}:anna or {0}:"anna maria"'
 _NARROWED = re.compile(rf'(?<!\S)({"|".join((*FIELDS, "near"))}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
 
+_FOLDERS = re.compile(r"[^\"“”]*/")
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')
 _WORD = r"[^\W\d_]+"
 _ARTICLE = r"(?:(?:an?|any|the)\s+)?"
@@ -212,12 +213,17 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
                 f" as in {_EXAMPLES.get(one[1].lower(), _EXAMPLE).format(one[1].lower())}"
             )
     rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
-    return rest, tuple((one[1].lower(), _value(one[2])) for one in found)
+    return rest, tuple((one[1].lower(), _value(one[1].lower(), one[2])) for one in found)
 
 
-def _value(typed: str) -> str:
-    """Return the words of a field; an emoji may be several, which stand beside each other."""
+def _value(name: str, typed: str) -> str:
+    """Return the words of a field; an emoji may be several, which stand beside each other.
+
+    Of a path the end is the name of the file.
+    """
     words = spelled(typed)
+    file = _FOLDERS.sub("", words) if name == "name" else ""
+    words = file if words_in(file) else words
     return f'"{words}"' if " " in words and typed[0] not in '"“' else words
 
 

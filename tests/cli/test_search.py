@@ -558,6 +558,17 @@ def test_a_name_with_an_emoji(lexlip: Run, photos: Path) -> None:
     assert search(lexlip, "🎉")["hits"][0]["id"] == "🎉🎈.jpg"
 
 
+def test_a_path_with_folders_above_those_of_the_index(lexlip: Run, photos: Path) -> None:
+    for number in range(6):
+        (photos / "2019").mkdir(exist_ok=True)
+        (photos / f"{number}.jpg").rename(photos / "2019" / f"IMG_{number}.jpg")
+    lexlip("index", photos)
+    for query in (photos / "2019/IMG_4.jpg", "me/photos/2019/IMG_4.jpg", f"name:{photos}/2019/IMG_4.jpg"):
+        hit = search(lexlip, query)["hits"][0]
+        assert hit["id"] == "2019/IMG_4.jpg"
+        assert 'name:"img 4 jpg"' in hit["words"]
+
+
 def test_a_picture_that_is_typed_as_a_sentence(indexed: Run, library: Path, tmp_path: Path) -> None:
     picture = next(library.glob("*.jpg"))
     shutil.copy(picture, tmp_path / "My dog.JPG")

@@ -74,6 +74,11 @@ def test_emoji_are_words() -> None:
     assert parse_query("cat", ["+🐶"]).added == {"dog": 1}
 
 
+def test_of_a_path_the_name_counts() -> None:
+    query = parse_query('name:/home/me/2019/img.jpg name:"my photos/a b.jpg" folder:2019/italy name:2019/')
+    assert [value for _, value in query.narrowed] == ["img.jpg", '"a b.jpg"', "2019/italy", "2019/"]
+
+
 def test_adjustments_leave_the_sentence_as_it_is() -> None:
     query = parse_query("two  dogs", ["dogs^2", "+beach", "-person"])
     assert query == Query("two  dogs", "two  dogs", {"dogs": 2}, {"beach": 1}, ("person",))

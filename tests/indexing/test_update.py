@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -558,6 +559,27 @@ def test_photos_that_vanish_while_the_update_runs_stay(
     assert {skip.id for skip in done.skipped} == {"1.jpg", "new.jpg"}
     assert ids_of(index) == IDS
     assert counts(update(photos, index)) == (0, 0, 1, 5)
+
+
+def test_the_folder_of_the_photos_vanishes_while_the_update_runs(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_photo(photos / "new.jpg", 7)
+    source, before = open_source(photos), state(index)
+    read = FolderSource.read
+
+    def vanish(self: FolderSource, index: int) -> bytes:
+        photos.rename(f"{photos}.away")
+        return read(self, index)
+
+    says = f"{photos} is not there any more: bring it back, and give the same command again"
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderSource, "read", vanish)
+        with pytest.raises(DataError, match=re.escape(says)):
+            update_photos(source, time.time(), index, workers=0)
+    assert state(index) == before
+    Path(f"{photos}.away").rename(photos)
+    assert counts(update(photos, index))[0] == 1
 
 
 def test_a_photo_that_cannot_be_opened_now_stays(

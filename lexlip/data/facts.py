@@ -183,7 +183,7 @@ def _takeout(data: bytes) -> Embedded:
 def _takeout_time(seconds: object) -> str | None:
     """Return a time; 0 is none that is known."""
     with suppress(ValueError):
-        return by_the_clock(int(_text(seconds)) or None)
+        return by_the_clock(int(_text(str(seconds))) or None)
     return None
 
 

@@ -139,6 +139,7 @@ def test_the_photo_and_xmp_come_first(tmp_path: Path) -> None:
     [
         {"photoTakenTime": {}},
         {"photoTakenTime": {"timestamp": "0"}},
+        {"photoTakenTime": {"timestamp": 0}},
         {"photoTakenTime": {"timestamp": "soon"}},
         {"photoTakenTime": {"timestamp": "9" * 30}},
         {"photoTakenTime": {"timestamp": None}},

@@ -53,6 +53,7 @@ def keywords(
     """
     from lexlip.cli.index import show_skipped
     from lexlip.data import Given, Skipped, open_library
+    from lexlip.data.source import Subset
     from lexlip.errors import DataError, UnreadableImage
     from lexlip.explain.keywords import SideFiles, sure_words
     from lexlip.machine.progress import ProgressBar
@@ -63,6 +64,8 @@ def keywords(
     files = SideFiles(photos)
     number_of = {item.id: number for number, item in enumerate(photos.items)}
     skipped = [*photos.skipped]
+    unwritable = files.unwritable() if write else {}
+    skipped += [Skipped(photos.items[number].id, why) for number, why in unwritable.items()]
     found: dict[str, dict[str, float]] = {}
     changed = []
 
@@ -84,7 +87,8 @@ def keywords(
             from lexlip.queries.photo_vectors import PhotoVectors
 
             encoder = open_encoder(model, device)
-            vectors = PhotoVectors(encoder, photos, workers=workers, progress=None if as_json else "photos")
+            some = Subset(photos, [number for number in range(len(photos)) if number not in unwritable])
+            vectors = PhotoVectors(encoder, some, workers=workers, progress=None if as_json else "photos")
             for id, words in sure_words(encoder, vectors, sure):
                 found[id] = words
                 if write:
@@ -103,8 +107,8 @@ def keywords(
             line = "  ".join(f"{word} {chance:.2f}" for word, chance in words.items())
             click.echo(f"{readable(id)}\n    {line or 'no word is sure'}")
     number = sum(map(len, found.values()))
-    some = sum(map(bool, found.values()))
-    of = f"{counted(number, 'word')} for {some} of {counted(len(photos.items), 'photo')}"
+    with_words = sum(map(bool, found.values()))
+    of = f"{counted(number, 'word')} for {with_words} of {counted(len(photos.items), 'photo')}"
     if remove:
         click.echo(f"taken out of {counted(len(changed), 'XMP file')}")
     elif write:

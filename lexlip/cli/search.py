@@ -248,7 +248,11 @@ def search(
                 copies = copy_hits(answer.hits, photos.read, copy_to, progress=not as_json)
             done = {"copies": copies.made, "not_copied": [one._asdict() for one in copies.skipped]}
         if add_to is not None:
-            done["added"] = photos.albums.change(add_to, [hit.id for hit in answer.hits])
+            from lexlip.retrieval.albums import without_broken
+
+            ids, broken = without_broken(hit.id for hit in answer.hits)
+            done["added"] = photos.albums.change(add_to, ids)
+            done |= {"not_added": broken} if broken else {}
         if html:
             from lexlip.search.contact_sheet import write_contact_sheet
 
@@ -262,6 +266,10 @@ def search(
         _show_copies(copies, copy_to)
     if add_to is not None:
         click.echo(f"{counted(done['added'], 'photo')} added to the album {readable(add_to)}", err=True)
+        for id in done.get("not_added", ()):
+            click.echo(
+                f"not added: {readable(id)} has an end of line in its name: no album can hold it", err=True
+            )
     if shape == "paths":
         _show_paths(answer, null)
         return

@@ -1,7 +1,7 @@
 """Facts about a photo that are stored with an index: its size, and what cameras and people wrote into it.
 
-They write EXIF, IPTC and XMP, and XMP files beside photos. What is damaged there, or larger than a person
-writes, is left out.
+They write EXIF, IPTC and XMP, and files beside photos: XMP, and the JSON of Google Takeout. What is damaged
+there, or larger than a person writes, is left out.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from PIL import Image, IptcImagePlugin
 
+from lexlip.data.files import by_the_clock
 from lexlip.data.images import decode_opened, open_image, quiet, upright_size
 from lexlip.data.nearness import is_place
 from lexlip.data.side_files import OWN, read_xmp
+from lexlip.data.takeout import read_takeout
 from lexlip.words.plain_text import whole
 
 LONGEST_TEXT = 5000  # characters of a caption
@@ -48,8 +50,8 @@ class Embedded(NamedTuple):
     """What a file says about its photo.
 
     It was taken by the camera's clock: "2019-07-01T12:30:00". The camera is its maker and model; captions are
-    IPTC's, and XMP's descriptions in every language; keywords those of EXIF, IPTC and XMP. The place, by GPS,
-    is degrees north and degrees east (WGS 84).
+    IPTC's, and XMP's descriptions in every language; keywords those of EXIF, IPTC and XMP; Google Takeout's
+    description and people are among them. The place, by GPS, is degrees north and degrees east (WGS 84).
     """
 
     taken: str | None = None
@@ -63,13 +65,14 @@ def read_embedded(image: Image.Image, sides: Iterable[bytes] = ()) -> Embedded:
     """Return what a file says about its photo, inside `lexlip.data.images.quiet`.
 
     The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; the place is EXIF's, else XMP's. XMP
-    files beside the photo (`sides`) come first, as people correct in them what the camera wrote. The image
-    need not be loaded.
+    files beside the photo come first, as people correct in them what the camera wrote; JSON of Google Takeout
+    comes last. `sides` are such files. The image need not be loaded.
     """
+    sides = list(sides)
     own = _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     exif = _exif(image)
     iptc = _iptc(image)
-    parts = (*map(_xmp, sides), exif, iptc, own)
+    parts = (*map(_xmp, sides), exif, iptc, own, *map(_takeout, sides))
     return Embedded(
         next((part.taken for part in parts if part.taken), None),
         exif.camera,
@@ -154,6 +157,40 @@ def _xmp(packet: object) -> Embedded:
         sides = (_text(found[f"{_XMP_EXIF}GPS{name}"][0]) for name in ("Latitude", "Longitude"))
         place = _place(*(_degrees(side[:-1].split(","), side[-1]) for side in sides))
     return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own), place)
+
+
+def _takeout(data: bytes) -> Embedded:
+    """Return what JSON of Google Takeout says; its time is UTC, and becomes that of this machine's clock."""
+    with suppress(ValueError):
+        if told := read_takeout(data):
+            people = told.get("people")
+            names = (
+                [one.get("name") for one in people if isinstance(one, dict)]
+                if isinstance(people, list)
+                else []
+            )
+            places = map(_takeout_place, (told.get("geoData"), told.get("geoDataExif")))
+            return Embedded(
+                _takeout_time(told["photoTakenTime"].get("timestamp")),
+                None,
+                _distinct([_text(told.get("description"))]),
+                _distinct(map(_text, names)),
+                next(filter(None, places), None),
+            )
+    return Embedded()
+
+
+def _takeout_time(seconds: object) -> str | None:
+    """Return a time; 0 is none that is known."""
+    with suppress(ValueError):
+        return by_the_clock(int(_text(str(seconds))) or None)
+    return None
+
+
+def _takeout_place(degrees: Any) -> tuple[float, float] | None:
+    with suppress(ValueError, ArithmeticError, LookupError, TypeError):
+        return _place(float(degrees["latitude"]), float(degrees["longitude"]))
+    return None
 
 
 def _values(element: Any) -> list[str]:

@@ -209,7 +209,11 @@ def modified_at(state: str) -> int | None:
 
 def modified(state: str) -> str | None:
     """Return the same by the local clock: "2019-07-01T12:30:00"."""
-    seconds = modified_at(state)
+    return by_the_clock(modified_at(state))
+
+
+def by_the_clock(seconds: int | None) -> str | None:
+    """Return a time, in seconds since 1970, in UTC, by the local clock: "2019-07-01T12:30:00"."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds).isoformat()
     except (OverflowError, ValueError, OSError):  # no calendar has such a year

@@ -3,7 +3,8 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,13 +12,28 @@ from lexlip.data.captions import Beside, caption_lines
 from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
 from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.source import Item, Skipped, Source, Unlisted
+from lexlip.data.takeout import key_of_json, keys_of_photo
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"
 BESIDE_RAW = (*ENDINGS["JPEG"], *ENDINGS["HEIF"])  # as which cameras and phones write the same photo
 _OF_PHONES = (".mov", ".mp4", ".aae")  # of Live Photos the film, and how a photo was edited
-_EDITED = re.compile(r"(?:(?<=\AIMG_)|(?<=/IMG_))E(?=\d{4}\Z)|(?<=[^/])-edited\Z")
+_EDITS = (
+    "edited",
+    "bearbeitet",
+    "bewerkt",
+    "modifié",
+    "modificato",
+    "ha editado",
+    "editat",
+    "edytowane",
+    "編集済み",
+)
+"""How Google Photos calls an edited copy, in the language of its user."""
+_EDITED = re.compile(
+    rf"(?:(?<=\AIMG_)|(?<=/IMG_))E(?=\d{{4}}\Z)|(?<=[^/])-(?:{'|'.join(_EDITS)})(?=(?:\(\d+\))?\Z)"
+)
 MOST_NAMED = 20  # kinds of files that are named with their number
 
 Matches = Callable[[str], bool]
@@ -42,7 +58,7 @@ _HIDDEN = re.compile(r"(?:^|/)\.")
 
 
 class Listing(NamedTuple):
-    """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files.
+    """Files below a folder, as sorted POSIX paths relative to it; `sides` are XMP files, and all JSON files.
 
     `unlisted` are folders that could not be listed, and links that lead to something out of reach. `left` is
     how many files are neither photos nor tars, by what becomes of them, see `lexlip.data.source.LEFT`. `same`
@@ -65,7 +81,7 @@ def walk(
     included: Matches | None = None,
     damaged: Collection[str] = (),
 ) -> Listing:
-    """Return the photos, tars, texts and XMP files below a folder.
+    """Return the photos, tars, texts, XMP and JSON files below a folder.
 
     Photos whose absolute paths are among the `damaged` stand for no other file of the same photo.
 
@@ -96,7 +112,7 @@ def walk(
                 name = f"{folder}/{entry.name}" if folder else entry.name
                 fate = _sort_in(entry, name, found, folders, links, excluded, included)
                 beside = found.texts if name in found.texts else found.sides
-                if name in beside and _is_of_elsewhere(entry, real_root):
+                if name in beside and not _is_json(name) and _is_of_elsewhere(entry, real_root):
                     beside.remove(name)
                     found.skipped.append(Skipped(name, LEADS_OUT))
                     fate = "named"
@@ -147,10 +163,16 @@ def same_photos(photos: Collection[str]) -> dict[str, str]:
     if raws := [name for name in photos if _suffix(name) in ENDINGS["RAW"]]:
         developed = {_stem(name): name for name in photos if _suffix(name) in BESIDE_RAW}
         shown.update((raw, developed[_stem(raw)]) for raw in raws if _stem(raw) in developed)
-    maybe = [name for name in photos if "IMG_E" in name or "-edited" in name]  # of half a million, quickly
+    maybe = (name for name in photos if _may_be_edited(name))
     if edited := {original: name for name in maybe if (original := _original(name))}:
         shown.update((name, edited[_stem(name)]) for name in photos if _stem(name) in edited)
     return {name: shown.get(other, other) for name, other in shown.items()}
+
+
+def _may_be_edited(name: str) -> bool:
+    """Return whether to look closer at a name: half a million are told apart in a moment."""
+    phone = "IMG_E" in name or "-ed" in name or "-be" in name
+    return phone or "-mod" in name or "-ha ed" in name or "-編" in name
 
 
 def _original(name: str) -> str:
@@ -159,10 +181,17 @@ def _original(name: str) -> str:
     return original if edits else ""
 
 
+def _takeout_keys(photo: str) -> Iterator[str]:
+    """Yield by what a photo's JSON file of Google Takeout is found; an edited copy shares its original's."""
+    yield from keys_of_photo(photo)
+    if original := _original(photo):
+        yield from keys_of_photo(f"{original}.{photo.rpartition('.')[2]}")
+
+
 def _tell_beside(found: Listing, of_phones: Sequence[str], kinds: Counter[str]) -> None:
     """Count the files that are beside a photo, though it may be unusable, and the others.
 
-    They are texts, XMP files, and what phones store beside photos.
+    They are texts, XMP files, JSON files of Google Takeout, and what phones store beside photos.
     """
     files = (*found.texts, *found.sides, *of_phones)
     if not files:
@@ -170,8 +199,9 @@ def _tell_beside(found: Listing, of_phones: Sequence[str], kinds: Counter[str]) 
     skipped = (skip.id for skip in found.skipped)
     photos = {composed(name) for name in (*found.photos, *found.same, *skipped)}
     stems = photos.union(photo.rpartition(".")[0] for photo in photos)
+    keys = set(chain.from_iterable(map(_takeout_keys, photos))) if any(map(_is_json, found.sides)) else ()
     for name in files:
-        beside = composed(name.rpartition(".")[0]) in stems
+        beside = key_of_json(name) in keys if _is_json(name) else _stem(name) in stems
         found.left["beside" if beside else "other"] += 1
         kinds[_suffix(name)] += not beside
 
@@ -204,6 +234,10 @@ def _suffix(name: str) -> str:
 def _stem(name: str) -> str:
     """Return a name without its suffix, composed."""
     return composed(name.rpartition(".")[0])
+
+
+def _is_json(name: str) -> bool:
+    return name.lower().endswith(".json")
 
 
 def _is_index(names: set[str]) -> bool:
@@ -248,7 +282,7 @@ def _sort_in(
         found.tars.append(name)
     elif suffix == ".txt":
         found.texts.add(name)
-    elif suffix == ".xmp":
+    elif suffix in (".xmp", ".json"):
         found.sides.add(name)
     else:
         return "other"
@@ -271,7 +305,7 @@ def _kind(entry: os.DirEntry[str], suffix: str) -> tuple[str, str]:
     except OSError as error:
         if out_of_reach(error):
             return "", reason_of(error)
-    lost = suffix not in (*SUFFIXES, ".txt", ".xmp")
+    lost = suffix not in (*SUFFIXES, ".txt", ".xmp", ".json")
     return "a link to nothing", "a link to nothing" if lost else ""
 
 
@@ -292,8 +326,9 @@ class FolderSource(Source):
     """Photos below a folder, with files beside them: what `walk` has listed.
 
     `NAME.txt` beside a photo holds its captions, one per line; `NAME.xmp` or `NAME.jpg.xmp` what photo
-    programs write about it. Those of files that are the same photo come after its own (`NAME.cr2.xmp`). The
-    id of a photo is its path relative to the folder.
+    programs write about it; JSON files of Google Takeout are told by their content, too. Those of files that
+    are the same photo come after its own (`NAME.cr2.xmp`). The id of a photo is its path relative to the
+    folder.
     """
 
     def __init__(self, root: Path, listing: Listing, name: str) -> None:
@@ -310,7 +345,8 @@ class FolderSource(Source):
             self._same.setdefault(photo, []).append(name)
         texts = Beside(listing.texts)
         self.items = [Item(photo, self._captions(photo, texts)) for photo in listing.photos]
-        self._sides = Beside(listing.sides)
+        self._sides = Beside(name for name in listing.sides if not _is_json(name))
+        self._takeout = {key_of_json(name): name for name in sorted(listing.sides) if _is_json(name)}
 
     def _names(self, photo: str) -> dict[str, list[str]]:
         """Return by names without suffix those of a photo and of the files that are the same one."""
@@ -336,7 +372,10 @@ class FolderSource(Source):
         return self._same.get(self.items[index].id, ())
 
     def sides(self, index: int) -> Sequence[str]:
-        names = self._names(self.items[index].id).items()
-        stems = (stem for without, those in names for stem in (*those, without))
+        names = self._names(self.items[index].id)
+        stems = (stem for without, those in names.items() for stem in (*those, without))
         found = dict.fromkeys(self._sides.find(stem, ".xmp") for stem in stems)
+        if self._takeout:
+            keys = chain.from_iterable(map(_takeout_keys, chain(*names.values())))
+            found.update(dict.fromkeys(map(self._takeout.get, keys)))
         return [f"{self.root}/{name}" for name in found if name is not None]

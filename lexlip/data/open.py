@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lexlip.config import RegionsConfig, SourceConfig
 from lexlip.data.caption_files import SUFFIXES as OF_CAPTIONS
@@ -20,6 +22,9 @@ from lexlip.data.source import Concat, Given, Skipped, Source, Subset
 from lexlip.data.tar_shards import WebDatasetSource, match_tars
 from lexlip.errors import DataError
 from lexlip.words.plain_text import composed
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 MOST_SCENES = 1_000_000
 _PATTERN = re.compile(r"[*?\[{]")
@@ -127,7 +132,8 @@ def _open_photo(path: Path, name: str) -> Source:
         beside = os.listdir(path.parent)  # noqa: PTH208
     except OSError:  # a folder may be opened by those who know what is in it
         beside = []
-    texts, sides = ({other for other in beside if other.lower().endswith(end)} for end in (".txt", ".xmp"))
+    ends: tuple[tuple[str, ...], ...] = (".txt",), (".xmp", ".json")
+    texts, sides = ({other for other in beside if other.lower().endswith(end)} for end in ends)
     photos = sorted(other for other in beside if other.lower().endswith(SUFFIXES))
     same = {other: photo for other, photo in same_photos(photos).items() if photo == path.name}
     return FolderSource(path.parent, Listing([path.name], [], texts, [], sides, [], same=same), name)
@@ -163,9 +169,13 @@ def open_library(given: Given, damaged: Collection[str] = ()) -> Source:
     DataError: see `open_source`; a folder lies below another one, a pattern is invalid, or no photo is left.
     """
     _check_apart(given.sources)
-    excluded, included = _matcher(given.exclude, "--exclude"), _matcher(given.include, "--include")
+    below = "patterns are of paths below the folder"
+    excluded = _Patterns(given.exclude, "--exclude", f"left out nothing: {below}") if given.exclude else None
+    included = _Patterns(given.include, "--include", f"took nothing more: {below}") if given.include else None
     sources = [_open_given(source, given, excluded, included, damaged) for source in given.sources]
     source = sources[0] if len(sources) == 1 else Concat(sources)
+    noted = source.noted if isinstance(source, Concat) else source.skipped
+    noted += [skip for patterns in (excluded, included) if patterns for skip in patterns.unused()]
     source.given = given
     return source
 
@@ -200,16 +210,45 @@ def _open_given(
     return subset
 
 
-def _matcher(patterns: Sequence[str], option: str) -> Matches | None:
-    if not patterns:
-        return None
+class _Patterns:
+    """Patterns of an option: called with a path below a source, they say whether one matches it."""
+
+    def __init__(self, patterns: Sequence[str], option: str, what: str) -> None:
+        self._patterns, self._option, self._what = patterns, option, what
+        # on a command line, # begins no comment, but #recycle/
+        lines = [f"\\{line}" if line.startswith("#") else line for line in map(composed, patterns)]
+        for line in lines:
+            if not _is_pattern(line):
+                raise DataError(f"a pattern of {option} is invalid: '{line}'")
+        self._parsed = _parse_patterns(lines)
+        self._used: set[int | None] = set()
+
+    def __call__(self, path: str) -> bool:
+        found = self._parsed.check_file(composed(path))
+        self._used.add(found.index)
+        return bool(found.include)
+
+    def unused(self) -> Iterator[Skipped]:
+        """Yield what to say of patterns that have matched nothing, or not before another one did."""
+        for number, pattern in enumerate(self._patterns):
+            if number not in self._used:
+                yield Skipped(".", f"{self._option} '{pattern}' {self._what}")
+
+
+def _is_pattern(line: str) -> bool:
+    """Return whether a line can match anything."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)  # of a set in a set, such as [[:alpha:]]
+        try:
+            return [pattern.include is None for pattern in _parse_patterns([line]).patterns] == [False]
+        except (ValueError, re.error, FutureWarning):
+            return False
+
+
+def _parse_patterns(lines: Sequence[str]) -> GitIgnoreSpec:
     import pathspec
 
-    try:
-        spec = pathspec.GitIgnoreSpec.from_lines(map(composed, patterns))
-    except ValueError as error:
-        raise DataError(f"a pattern of {option} is invalid: {error}") from error
-    return lambda path: spec.match_file(composed(path))
+    return pathspec.GitIgnoreSpec.from_lines(lines)
 
 
 def _check_apart(sources: Sequence[str]) -> None:

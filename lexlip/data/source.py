@@ -22,6 +22,7 @@ from PIL import Image
 from lexlip.data.extra_kinds import lacks_package
 from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
 from lexlip.data.files import (
+    LARGEST_CAPTIONS,
     FileState,
     OutOfReach,
     Place,
@@ -33,6 +34,7 @@ from lexlip.data.files import (
 )
 from lexlip.data.images import decode
 from lexlip.data.side_files import read_xmp
+from lexlip.data.takeout import read_takeout
 from lexlip.errors import DataError, UnreadableImage
 
 if TYPE_CHECKING:
@@ -203,7 +205,7 @@ class Source(ABC):
             return Facts()
 
     def sides(self, index: int) -> Sequence[str]:
-        """Return the XMP files beside a photo, that of its whole name first."""
+        """Return the XMP files beside a photo, that of its whole name first; then JSON, maybe of Takeout."""
         return ()
 
     def same(self, index: int) -> Sequence[str]:
@@ -211,17 +213,25 @@ class Source(ABC):
         return ()
 
     def state(self, index: int, of: Callable[[str], FileState | None] = state_of) -> str:
-        """Return what changes with a photo's file, its tar, or an XMP file beside it; "" cannot be known."""
+        """Return what changes with a photo's file, its tar, or one of its `sides`; "" cannot be known."""
         states = [of(file) for file in (self.file(index), *self.sides(index))]
         return "" if None in states else "; ".join(map(str, states))
 
     def _read_sides(self, index: int) -> list[bytes]:
-        """Return the XMP files beside a photo, without those that may not or cannot be read: `skipped`."""
+        """Return the files beside a photo, without those that may not or cannot be read: `skipped`.
+
+        JSON that is not Google Takeout's, or is larger than that gets, has nothing to do with the photo.
+        """
         read = []
         for path in self.sides(index):
+            is_json = path.lower().endswith(".json")
+            state = state_of(path) if is_json else None
+            if state is not None and state.size > LARGEST_CAPTIONS:
+                continue
             try:
-                read.append(read_beside(path, self.real_roots))
-                read_xmp(read[-1])
+                data = read_beside(path, self.real_roots)
+                if read_takeout(data) if is_json else read_xmp(data) is not None:
+                    read.append(data)
             except UnreadableImage as error:
                 self._skip_beside(index, path, error.reason)
             except ValueError as error:
@@ -386,9 +396,13 @@ class Subset(View):
 
 
 class Concat(View):
-    """The photos of several sources; ids begin with the name, or number and name, of a photo's source."""
+    """The photos of several sources; ids begin with the name, or number and name, of a photo's source.
+
+    What is `noted` of all of them is in `skipped`, too.
+    """
 
     def __init__(self, sources: Sequence[Source]) -> None:
+        self.noted: list[Skipped] = []
         self.name = " ".join(source.name for source in sources)
         self.sources = list(sources)
         self.roots = list(dict.fromkeys(root for source in sources for root in source.roots))
@@ -404,11 +418,12 @@ class Concat(View):
 
     @property
     def skipped(self) -> list[Skipped]:  # type: ignore[override]  # sources find more while they are read
-        return [
+        of_sources = (
             Skipped(prefix + skip.id, skip.reason)
             for prefix, source in self._named
             for skip in source.skipped
-        ]
+        )
+        return [*of_sources, *self.noted]
 
     def origin(self, index: int) -> tuple[Source, int]:
         number, index = self._photos.locate(index)

@@ -13,7 +13,7 @@ from lexlip.data.files import read_beside
 from lexlip.data.folder import FolderSource
 from lexlip.data.side_files import with_words
 from lexlip.errors import ConfigError, DataError, UnreadableImage, writing
-from lexlip.machine.output_files import write_output
+from lexlip.machine.output_files import check_output, write_output
 from lexlip.words.plain_text import composed
 
 if TYPE_CHECKING:
@@ -45,8 +45,26 @@ class SideFiles:
         several = self._stems[_stem(self.source.items[number].id)] > 1
         names = [whole] if several else [whole, f"{_stem(self.source.path(number))}.xmp"]
         fitting = {composed(_stem(name)) for name in names}  # not that of a RAW file beside the photo
-        sides = (side for side in self.source.sides(number) if composed(_stem(side)) in fitting)
-        return next(sides, whole)
+        sides = (side for side in self.source.sides(number) if side.lower().endswith(".xmp"))
+        return next((side for side in sides if composed(_stem(side)) in fitting), whole)
+
+    def unwritable(self) -> dict[int, str]:
+        """Return the photos whose files cannot be written, and why.
+
+        Raises:
+            DataError: that is all of them.
+        """
+        reasons = {}
+        for number in range(len(self.source)):
+            try:
+                check_output(self.of(number))
+            except DataError as error:
+                reasons[number] = str(error)
+        if len(reasons) == len(self.source):
+            raise DataError(
+                f"no keywords can be written beside the photos of {self.source.name}: {reasons[0]}"
+            )
+        return reasons
 
     def change(self, number: int, words: Sequence[str]) -> bool:
         """Make these the program's words of a photo; return whether that changed anything.

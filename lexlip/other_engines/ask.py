@@ -116,7 +116,7 @@ class Server:
         if not parts.hostname or not named or parts.query or parts.fragment:
             raise ConfigError(f"--server names no host and index: {example}")
         if not NAME.fullmatch(index):
-            shown = "what" if re.search("[:;=]", index) else f"{readable(index)!r}, which"
+            shown = "what" if re.search("[:;=]", index) else f"'{readable(index)}', which"
             raise ConfigError(
                 f"--server ends with {shown} is no name of an index (ASCII letters, digits, '.', '_' and '-',"
                 f" the first a letter or a digit): {example}"

@@ -97,7 +97,7 @@ class PhotoPixels:
             yield ids, torch.from_numpy(pixels)
 
     def arrays(self) -> Iterator[tuple[list[str], NDArray[Any]]]:
-        """Yield the same as arrays of numpy."""
+        """Yield the same as arrays of numpy; DataError: the folder of the photos is not there any more."""
         keep_freed_memory()
         self.skipped, self.away, self.unreadable = [], set(), {}
         done, total = 0, len(self.indices)
@@ -109,6 +109,8 @@ class PhotoPixels:
                 for index, photo in zip(indices, photos, strict=True):
                     id = self.source.items[index].id
                     if isinstance(photo, _Failed):
+                        if photo.vanished:
+                            self._check_roots(index)
                         self._note(id, photo)
                         continue
                     ids.append(id)
@@ -134,6 +136,15 @@ class PhotoPixels:
             yield from ahead
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _check_roots(self, index: int) -> None:
+        """Raise DataError if not a photo has vanished, but the folder that all lie in."""
+        path = self.source.path(index)
+        for root in self.source.roots:
+            if path.startswith(root) and not os.path.lexists(root):
+                raise DataError(
+                    f"{root} is not there any more: bring it back, and give the same command again"
+                )
 
     def _note(self, id: str, failed: _Failed) -> None:
         self.skipped.append(Skipped(id, failed.why.reason))

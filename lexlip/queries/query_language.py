@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import readable, spelled, words_in
+from lexlip.words.plain_text import readable, spelled, tidied, words_in
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +58,7 @@ FIELDS = ("caption", "name", "folder", "text")
 _EXAMPLES, _EXAMPLE = {"near": "{0}:48.1,11.6 or {0}:lyon"}, '{0}:anna or {0}:"anna maria"'
 _NARROWED = re.compile(rf'(?<!\S)({"|".join((*FIELDS, "near"))}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
 
+_FOLDERS = re.compile(r"[^\"“”]*/")
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')
 _WORD = r"[^\W\d_]+"
 _ARTICLE = r"(?:(?:an?|any|the)\s+)?"
@@ -174,8 +175,8 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         raise QueryError(f"a query is a text, and not {type(text).__name__}")
     kept, marks = [], []
     plain = spelled(text)
-    rest, narrowed = _read_fields(plain)
-    for token in re.finditer(r"\S+", rest):
+    rest, narrowed = _read_fields(tidied(text))
+    for token in re.finditer(r"\S+", spelled(rest)):
         mark = _mark(token[0], f"at character {token.start() + 1} of the query" if plain == text else "")
         if mark is None:
             kept.append(token[0])
@@ -208,13 +209,24 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return a text with spaces in place of its fields, and these."""
     found = list(_NARROWED.finditer(text))
     for one in found:
-        if not words_in(one[2]):
+        if not words_in(spelled(one[2])):
             raise QueryError(
                 f"{one[0]!r} at character {one.start() + 1} of the query needs a word after it,"
                 f" as in {_EXAMPLES.get(one[1].lower(), _EXAMPLE).format(one[1].lower())}"
             )
     rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
-    return rest, tuple((one[1].lower(), one[2]) for one in found)
+    return rest, tuple((one[1].lower(), _value(one[1].lower(), one[2])) for one in found)
+
+
+def _value(name: str, typed: str) -> str:
+    """Return the words of a field; an emoji may be several, which stand beside each other.
+
+    Of a path the end is the name of the file.
+    """
+    words = spelled(typed)
+    file = _FOLDERS.sub("", words) if name == "name" else ""
+    words = file if words_in(file) else words
+    return f'"{words}"' if " " in words and typed[0] not in '"“' else words
 
 
 def _mark(token: str, place: str) -> tuple[str, str, float] | None:

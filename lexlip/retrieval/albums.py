@@ -36,7 +36,7 @@ def check_name(name: str) -> str:
         raise DataError(f"the name of an album has 1 to {LONGEST} characters, not {len(name):,}")
     if file_name(f"{name}{_ENDING}") != f"{name}{_ENDING}" or name.strip(" .") != name:
         raise DataError(
-            f"{readable(name)!r} is no name for an album: give letters, digits, and signs other than"
+            f"'{readable(name)}' is no name for an album: give letters, digits, and signs other than"
             ' < > : " / \\ | ? *'
         )
     return name
@@ -46,8 +46,15 @@ def check_ids(ids: Iterable[str]) -> list[str]:
     """Return the ids of photos, each once; DataError: an album, which is lines of ids, cannot hold one."""
     ids = list(dict.fromkeys(ids))
     if broken := next((id for id in ids if not _can_hold(id)), None):
-        raise DataError(f"{readable(broken)!r} has an end of line in its name: no album can hold it")
+        raise DataError(f"'{readable(broken)}' has an end of line in its name: no album can hold it")
     return ids
+
+
+def without_broken(ids: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the ids that an album can hold, and the others; all if it can hold none, which is to be said."""
+    ids = list(ids)
+    fine = list(filter(_can_hold, ids))
+    return (fine, [id for id in ids if not _can_hold(id)]) if fine else (ids, [])
 
 
 def _can_hold(id: str) -> bool:
@@ -57,7 +64,7 @@ def _can_hold(id: str) -> bool:
 def no_album(name: str, albums: Sequence[str]) -> DataError:
     """Return the error to raise if there is none of this name, given the names of those that there are."""
     known = f"albums are {', '.join(map(readable, albums))}" if albums else "there is none yet"
-    return DataError(f"there is no album {readable(name)!r}; {known}")
+    return DataError(f"there is no album '{readable(name)}'; {known}")
 
 
 class Albums:

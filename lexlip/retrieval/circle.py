@@ -64,7 +64,7 @@ def circle_of(near: str, within: str | None = None) -> Circle:
     latitude, longitude = map(float, numbers.groups())
     if not is_place(latitude, longitude):
         raise DataError(
-            f"'near' is {readable(place)!r}: give degrees north, -90 to 90, and east, -180 to 180, as in"
+            f"'near' is '{readable(place)}': give degrees north, -90 to 90, and east, -180 to 180, as in"
             " 48.1,11.6"
         )
     return Circle(latitude, longitude, kilometres_of(within), f"{latitude:g},{longitude:g}")

@@ -101,7 +101,7 @@ def find_place(name: str) -> Town:
         DataError: there is no such place, or the table cannot be written or read.
     """
     key, *regions = map(_key, name.split(","))
-    none = f"no place is called {readable(name)!r}"
+    none = f"no place is called '{readable(name)}'"
     if not key:
         raise DataError(f"{none}: give a name, or latitude and longitude, as in 48.1,11.6")
     with _opened() as table:

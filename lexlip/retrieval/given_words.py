@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lexlip.queries.query_language import FIELDS, forms
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import folded, words_in
+from lexlip.words.plain_text import folded, with_named_emoji, words_in
 
 MOST_PHRASES = 64  # of a query: somebody may paste a whole text
 
@@ -103,6 +103,7 @@ def phrases_in(texts: Texts, wanted: Iterable[Phrase]) -> list[str]:
 
 def cut_words(text: str) -> list[list[str]]:
     """Return the words of a text: as they stand, and cut between letters, digits and humps: SnowMan12."""
+    text = with_named_emoji(text)
     texts = [split_words(text)]
     if (cut := split_words(" ".join(_PARTS.findall(_HUMP.sub(" ", text))))) != texts[0]:
         texts.append(cut)
@@ -110,6 +111,6 @@ def cut_words(text: str) -> list[list[str]]:
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text, as `Phrase` has them."""
-    text = folded(text)
+    """Return the words of a text, as `Phrase` has them; emoji are those of their names in Unicode."""
+    text = folded(with_named_emoji(text))
     return words_in(text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text))

@@ -496,5 +496,5 @@ def _without_names(state: IndexState, asked: Asked) -> str:
             return "nobody has read the text in these photos: run `lexlip index` again with --text"
         if not state.photos.having(name, wanted):
             words = " ".join(word for phrase in wanted for word in phrase.words)
-            return f"no photo has {readable(words)!r} in its {name}"
+            return f"no photo has '{readable(words)}' in its {name}"
     return ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from lexlip.retrieval.given_words import Phrase
-from lexlip.words.plain_text import folded
+from lexlip.words.plain_text import composed, folded
 
 if TYPE_CHECKING:
     from lexlip.retrieval.photo_table import PhotoTable
@@ -16,6 +17,7 @@ MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 # Both measured in docs/notes/2026-11-28-one-box.md.
 LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words
+MOST_FOLDERS = 32  # of a path
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
 
 
@@ -47,6 +49,19 @@ def named_shares(
         for id, share in photos.given(phrases, weights, MOST_NAMED):
             shares[id] = max(share, shares.get(id, 0.0))
     return shares
+
+
+def without_folders_above(photos: PhotoTable, text: str) -> str:
+    """Return the id of the photo that a text is a path of, also with folders above those of the index.
+
+    Any other text stays as it is.
+    """
+    typed = text.strip().strip("'\"")
+    if "/" not in typed or "." not in typed.rpartition("/")[2]:
+        return text
+    parts = composed(unquote(typed) if typed.startswith("file:") else typed).split("/")[-MOST_FOLDERS:]
+    ids = ["/".join(parts[start:]) for start in range(len(parts))]
+    return next((photo.id for photo in photos.get([id for id in ids if id]) if photo), text)
 
 
 def respelled(

@@ -21,7 +21,7 @@ from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos
 from lexlip.retrieval.filters import FROM_WHERE, Filters
 from lexlip.retrieval.first_stage import Moved, Shared
-from lexlip.retrieval.given_words import phrases, split_words
+from lexlip.retrieval.given_words import Phrase, phrases, split_words
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.retrieval.seal import ELSEWHERE
@@ -38,7 +38,7 @@ from lexlip.search.answering import (
 )
 from lexlip.search.cursors import Cursor, StaleCursor, digest
 from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
-from lexlip.search.named_photos import respelled
+from lexlip.search.named_photos import respelled, without_folders_above
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
@@ -443,7 +443,10 @@ class PhotoSearch:
                 unknown, meant = [*unknown, word], {**meant, word: words}
         factors = [*typed.factors.items(), *asked.factors.items()]
         dropped = {part for word, factor in factors if not factor for part in split_words(word)}
-        named = phrases(asked.sentence) if state.stage.adds_names and self.rerank is None else ()
+        named: tuple[Phrase, ...] = ()
+        if state.stage.adds_names and self.rerank is None:
+            path = without_folders_above(state.photos, asked.text)
+            named = phrases(asked.sentence if path == asked.text else path)
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
         named = respelled(state.photos, named, {folded(word) for word in unknown})
         narrowed = tuple(

@@ -421,6 +421,9 @@ class AlbumsBody(BaseModel):
 
     writable: bool = Field(description="Whether this server changes them.")
     albums: list[AlbumBody]
+    left_out: list[str] = Field(
+        default=[], description="Ids that no album can hold, as they have an end of line; only if there are."
+    )
 
 
 class UpdateBody(BaseModel):

@@ -23,6 +23,7 @@ from lexlip.errors import DataError
 from lexlip.machine.resources import cores
 from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
+from lexlip.retrieval.albums import without_broken
 from lexlip.retrieval.answer import id_of, key_of
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.gazetteer import place_at, towns_in
@@ -377,16 +378,17 @@ class ServedIndex:
             return {"writable": self._may_change_albums(stage), "albums": listed}
 
     def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> dict[str, Any]:
-        """Add photos to an album, and take others out; return all albums."""
+        """Add photos to an album, and take others out; return all albums, and which photos none can hold."""
         new = list(map(id_named, add))
         with self.search.now() as (stage, photos):
             if not self._may_change_albums(stage):
                 raise Problem(403, "this user has not made the index: its albums are not changed here")
             for id, photo in zip(new, photos.get(new), strict=True):
                 if photo is None:
-                    raise Problem(404, f"the index holds no photo with the id {readable(id)!r}")
+                    raise Problem(404, f"the index holds no photo with the id '{readable(id)}'")
+        new, broken = without_broken(new)
         self.search.albums.change(name, new, map(id_named, remove))
-        return self.albums()
+        return self.albums() | ({"left_out": broken} if broken else {})
 
     def _may_change_albums(self, stage: FirstStage) -> bool:
         return bool(sealed_tables(stage.metadata.extra))

@@ -45,20 +45,33 @@ def folded(text: str) -> str:
 
 
 def spelled(text: str) -> str:
-    """Return a text as it is read: in Unicode's NFC, without marks that only steer how it is written.
+    """Return a text as it is read: `tidied`, and with words for emoji, their names in Unicode."""
+    return text if text.isascii() else _EMOJI.sub(_marked_name, tidied(text)).strip()
 
-    Emoji are words, by their names in Unicode, full-width letters are plain ones, and apostrophes are
-    straight, as in captions; phones write curly ones.
+
+def tidied(text: str) -> str:
+    """Return a text in Unicode's NFC, without marks that only steer how it is written.
+
+    Full-width letters are plain ones, and apostrophes are straight, as in captions; phones write curly ones.
     """
     if text.isascii():
         return text
     text = composed(_STEERING.sub("", text)).translate(_STRAIGHT)
-    text = _WIDE.sub(lambda found: chr(ord(found[0]) - 0xFEE0), text)
-    return _EMOJI.sub(_name, text).strip()
+    return _WIDE.sub(lambda found: chr(ord(found[0]) - 0xFEE0), text)
 
 
-def _name(found: re.Match[str]) -> str:
-    name = _NO_PART.sub("", unicodedata.name(found[0][0], "").lower())
+def with_named_emoji(text: str) -> str:
+    """Return a text with the names of emoji in Unicode in their place, with spaces around them."""
+    return text if text.isascii() else _EMOJI.sub(lambda found: f" {_name(found)} ", text)
+
+
+def _name(emoji: re.Match[str]) -> str:
+    return _NO_PART.sub("", unicodedata.name(emoji[0][0], "").lower())
+
+
+def _marked_name(found: re.Match[str]) -> str:
+    """Return the name of an emoji of a query, beside which may be marks."""
+    name = _name(found)
     before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
     if before in ("+", "-") or after == "^":  # a mark takes one word
         name = name.partition(" with ")[0].rpartition(" ")[2]

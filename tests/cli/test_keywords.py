@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from lexlip.queries.photo_vectors import PhotoVectors
 from lexlip.sparse.word_chances import LikelyWords
 from tests.cli.conftest import Run, as_json, error, search
+from tests.disks import mount, unmount
 from tests.tiny import tiny_model
 
 
@@ -74,6 +76,35 @@ def test_what_cannot_be_written_is_named(lexlip: Run, photos: Path, knowing: Pat
     assert {one["id"] for one in answer["skipped"]} == {"4.jpg", f"{photos}/2.xmp"}
     assert (photos / "2.xmp").read_text() == "<a>"
     assert len(answer["written"]) == 4
+
+
+def test_it_is_seen_before_the_work_that_nothing_can_be_written(
+    lexlip: Run, photos: Path, knowing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def encode(self: PhotoVectors) -> None:
+        raise AssertionError("a photo is encoded")
+
+    mount(photos, "--bind", str(photos))
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(photos)], check=True)
+        monkeypatch.setattr(PhotoVectors, "__iter__", encode)
+        why = f"no keywords can be written beside the photos of photos: cannot write {photos}/0.jpg.xmp: "
+        says = error(lexlip("keywords", "photos", "--model", knowing, "--write", code=2))
+        assert says == f"{why}Read-only file system"
+    finally:
+        unmount(photos)
+
+
+def test_photos_beside_which_nothing_can_be_written_are_named(
+    lexlip: Run, photos: Path, knowing: Path
+) -> None:
+    (photos / "0.jpg.xmp").mkdir()
+    answer = as_json(lexlip, "keywords", "photos", "--model", knowing, "--write", "--sure", "0.1")
+    assert answer["skipped"] == [
+        {"id": "0.jpg", "reason": f"cannot write {photos}/0.jpg.xmp: Is a directory"}
+    ]
+    assert [photo["id"] for photo in answer["photos"]] == [f"{number}.jpg" for number in range(1, 6)]
+    assert len(answer["written"]) == 5
 
 
 @pytest.mark.parametrize(

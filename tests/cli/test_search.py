@@ -537,6 +537,38 @@ def test_hits_go_into_an_album_and_are_searched_there(lexlip: Run, photos: Path,
     assert unmet == "no photo of the album best ones is in this index"
 
 
+def test_a_photo_that_no_album_can_hold_is_left_out_and_named(lexlip: Run, photos: Path) -> None:
+    (photos / "0.jpg").rename(photos / "two\nlines.jpg")
+    lexlip("index", photos)
+    answer = search(lexlip, ALL, "--add-to", "all")
+    assert (answer["added"], answer["not_added"]) == (5, ["two\nlines.jpg"])
+    said = lexlip("search", ALL, "--add-to", "all").stderr
+    assert "not added: two\\nlines.jpg has an end of line in its name: no album can hold it" in said
+    assert len(search(lexlip, ALL, "--album", "all")["hits"]) == 5
+    alone = error(lexlip("search", "name:two", "--add-to", "all", code=2))
+    assert alone == "'two\\nlines.jpg' has an end of line in its name: no album can hold it"
+
+
+def test_a_name_with_an_emoji(lexlip: Run, photos: Path) -> None:
+    (photos / "0.jpg").rename(photos / "🎉🎈.jpg")
+    (photos / "1.jpg").rename(photos / "popper.jpg")
+    lexlip("index", photos)
+    for query in ("name:🎉", "name:🎉🎈", "name:🎉 dog", 'name:"🎉🎈.jpg"', "name:🎈"):
+        assert [hit["id"] for hit in search(lexlip, query)["hits"]] == ["🎉🎈.jpg"]
+    assert search(lexlip, "🎉")["hits"][0]["id"] == "🎉🎈.jpg"
+
+
+def test_a_path_with_folders_above_those_of_the_index(lexlip: Run, photos: Path) -> None:
+    for number in range(6):
+        (photos / "2019").mkdir(exist_ok=True)
+        (photos / f"{number}.jpg").rename(photos / "2019" / f"IMG_{number}.jpg")
+    lexlip("index", photos)
+    for query in (photos / "2019/IMG_4.jpg", "me/photos/2019/IMG_4.jpg", f"name:{photos}/2019/IMG_4.jpg"):
+        hit = search(lexlip, query)["hits"][0]
+        assert hit["id"] == "2019/IMG_4.jpg"
+        assert 'name:"img 4 jpg"' in hit["words"]
+
+
 def test_a_picture_that_is_typed_as_a_sentence(indexed: Run, library: Path, tmp_path: Path) -> None:
     picture = next(library.glob("*.jpg"))
     shutil.copy(picture, tmp_path / "My dog.JPG")

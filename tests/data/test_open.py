@@ -1,12 +1,14 @@
+import re
 import subprocess
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lexlip.config import SourceConfig
-from lexlip.data import Given, Scenes, open_library, open_source, open_sources
+from lexlip.data import Given, Scenes, Skipped, open_library, open_source, open_sources
 from lexlip.data.source import LEFT
 from lexlip.errors import DataError
 from tests.conftest import write_photos
@@ -199,6 +201,24 @@ def test_what_is_left_out_can_be_included(tmp_path: Path) -> None:
     assert ids(folder / "#recycle") == ["e.jpg"]  # it can be named
     with pytest.raises(DataError, match="a pattern of --include is invalid"):
         ids(folder, include=("!",))
+    assert ids(folder, include=("#recycle/",)) == ["#recycle/e.jpg", "a.jpg"]  # it is no comment
+
+
+@pytest.mark.parametrize("pattern", ["[", "!", "[z-a]", "[[:alpha:]]", "\\", "/", "", " ", "[^"])
+def test_invalid_patterns(pattern: str, tree: Path) -> None:
+    with pytest.raises(DataError, match=f"^a pattern of --exclude is invalid: '{re.escape(pattern)}'$"):
+        ids(tree, exclude=("keep", pattern))
+
+
+def test_patterns_that_match_nothing_are_named(tree: Path, photos: Path) -> None:
+    def said(*sources: Path, **patterns: Any) -> list[Skipped]:
+        return open_library(Given(tuple(map(str, sources)), **patterns)).skipped
+
+    below = "patterns are of paths below the folder"
+    unused = Skipped(".", f"--exclude '{tree}/keep' left out nothing: {below}")
+    assert said(tree, exclude=("#x", f"{tree}/keep", "keep", "!a.jpg"))[1:] == [unused]
+    assert said(tree, photos, exclude=("0.jpg", "keep", f"{tree}/keep"))[1:] == [unused]
+    assert said(photos, include=("*.jpg",)) == [Skipped(".", f"--include '*.jpg' took nothing more: {below}")]
 
 
 def test_what_is_left_out_of_tars(tmp_path: Path) -> None:

@@ -48,6 +48,13 @@ def test_the_file_of_a_raw_photo(photos: Path) -> None:
     assert (found["8.cr2"], found["9.NEF"]) == ("8.cr2.xmp", "9.xmp")
 
 
+def test_json_of_google_takeout_is_never_written_to(photos: Path) -> None:
+    (photos / "0.jpg.json").write_text('{"title": "0.jpg", "photoTakenTime": {}}')
+    files = SideFiles(library(photos))
+    assert files.change(0, ["dog"])
+    assert files.of(0) == str(photos / "0.jpg.xmp")
+
+
 def test_files_are_made_changed_and_deleted(photos: Path) -> None:
     before = sorted(photos.iterdir())
     assert SideFiles(library(photos)).change(0, ["dog"])

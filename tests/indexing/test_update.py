@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -34,6 +35,7 @@ from tests.conftest import write_photos
 from tests.data.made_raw import dng, drawing, jpeg
 from tests.data.test_facts import xmp
 from tests.data.test_raw import needs_rawpy
+from tests.data.test_takeout import takeout
 from tests.disks import mount, unmount
 from tests.search import indexes
 from tests.search.indexes import change_header, index_bm25, index_words
@@ -357,6 +359,23 @@ def test_an_xmp_file_that_comes_changes_and_goes(index: Path, photos: Path) -> N
     assert keywords() == ()
 
 
+def test_json_of_google_takeout_that_comes_changes_and_goes(index: Path, photos: Path) -> None:
+    def captions() -> tuple[str, ...]:
+        return photo(index, "1.jpg").captions[1:]  # behind that of 1.txt
+
+    side = photos / "1.jpg.supplemental-metadata.json"
+    side.write_bytes(takeout(description="our boat"))
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert captions() == ("our boat",)
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+    side.write_bytes(takeout(description="our other boat"))
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert captions() == ("our other boat",)
+    side.unlink()
+    assert counts(update(photos, index)) == (0, 1, 0, 5)
+    assert captions() == ()
+
+
 def test_two_xmp_files_beside_one_photo(index: Path, photos: Path) -> None:
     """Programs write either; that of the whole name comes first, and hides nothing of the other."""
     (photos / "1.xmp").write_bytes(xmp('xmp:CreateDate="2014-05-03T10:20:30"'))
@@ -540,6 +559,27 @@ def test_photos_that_vanish_while_the_update_runs_stay(
     assert {skip.id for skip in done.skipped} == {"1.jpg", "new.jpg"}
     assert ids_of(index) == IDS
     assert counts(update(photos, index)) == (0, 0, 1, 5)
+
+
+def test_the_folder_of_the_photos_vanishes_while_the_update_runs(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_photo(photos / "new.jpg", 7)
+    source, before = open_source(photos), state(index)
+    read = FolderSource.read
+
+    def vanish(self: FolderSource, index: int) -> bytes:
+        photos.rename(f"{photos}.away")
+        return read(self, index)
+
+    says = f"{photos} is not there any more: bring it back, and give the same command again"
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderSource, "read", vanish)
+        with pytest.raises(DataError, match=re.escape(says)):
+            update_photos(source, time.time(), index, workers=0)
+    assert state(index) == before
+    Path(f"{photos}.away").rename(photos)
+    assert counts(update(photos, index))[0] == 1
 
 
 def test_a_photo_that_cannot_be_opened_now_stays(

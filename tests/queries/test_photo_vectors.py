@@ -7,7 +7,7 @@ import torch
 from scipy.sparse import csr_matrix, vstack
 
 from lexlip.data import Scenes, open_source
-from lexlip.errors import ConfigError
+from lexlip.errors import ConfigError, DataError
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.photo_vectors import PhotoPixels, PhotoVectors, encode_captions
 from tests.tiny import CAPTIONS, tiny_model
@@ -40,6 +40,20 @@ def test_unreadable_photos_are_listed(tmp_path: Path) -> None:
     for _ in range(2):  # and listed once, however often they are met
         assert [ids for ids, _ in vectors] == [["0.png"], ["2.png"]]
         assert [tuple(skip) for skip in vectors.skipped] == [("1.png", "not an image")]
+
+
+def test_a_folder_that_vanishes_is_no_photo_that_is_unreadable(photos: Path) -> None:
+    vectors = PhotoVectors(tiny_model(), open_source(photos), batch=2, workers=0)
+    read = iter(vectors)
+    assert next(read)[0] == ["0.jpg", "1.jpg"]
+    (photos / "2.jpg").unlink()
+    assert next(read)[0] == ["3.jpg"]
+    photos.rename(f"{photos}.away")
+    with pytest.raises(
+        DataError, match="is not there any more: bring it back, and give the same command again"
+    ):
+        next(read)
+    assert [skip.id for skip in vectors.skipped] == ["2.jpg"]
 
 
 def test_torch_s_own_generator_is_left_alone() -> None:

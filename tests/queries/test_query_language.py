@@ -64,7 +64,19 @@ def test_emoji_are_words() -> None:
     query = parse_query("🐈 on a ❤\ufe0f^2 -🐶🏽")
     assert query == Query("🐈 on a ❤\ufe0f^2 -🐶🏽", "cat on a heart", {"heart": 2}, without=("dog",))
     assert parse_query("name:🐈").narrowed == (("name", "cat"),)
+    party = parse_query("name:🎉 cat folder:🎉2019 caption:“🎉 a”")
+    assert (party.sentence, party.plain) == ("cat", "cat")
+    assert party.narrowed == (
+        ("name", '"party popper"'),
+        ("folder", '"party popper 2019"'),
+        ("caption", "“party popper a”"),
+    )
     assert parse_query("cat", ["+🐶"]).added == {"dog": 1}
+
+
+def test_of_a_path_the_name_counts() -> None:
+    query = parse_query('name:/home/me/2019/img.jpg name:"my photos/a b.jpg" folder:2019/italy name:2019/')
+    assert [value for _, value in query.narrowed] == ["img.jpg", '"a b.jpg"', "2019/italy", "2019/"]
 
 
 def test_adjustments_leave_the_sentence_as_it_is() -> None:

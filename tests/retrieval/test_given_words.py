@@ -3,6 +3,7 @@
 import pytest
 
 from lexlip.retrieval.given_words import MOST_PHRASES, Phrase, phrases, phrases_in, texts_of
+from lexlip.words.plain_text import spelled
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,13 @@ def test_texts_of_a_photo_by_field() -> None:
     assert texts["text"] == [["exit", "gate12"], ["exit", "gate", "12"]]
     found = phrases_in(texts, phrases('rome IMG_0012 pet cat trips "exit gate"'))
     assert found == ["folder:rome", 'name:"img 0012"', "caption:pet", "folder:trips", 'text:"exit gate"']
+
+
+def test_emoji_are_words_of_texts() -> None:
+    texts = texts_of("🏖\ufe0f 2019/Anna🎉-👍🏽.jpg", ["our 🐶"], [])
+    assert texts["name"] == [["anna", "party", "popper", "thumbs", "up", "sign", "jpg"]]
+    assert texts["folder"] == [["beach", "with", "umbrella", "2019"]]
+    assert texts["caption"] == [["our", "dog"]]
+    for query in ("🎉", "anna🎉", "🏖", '"party popper"', "🐶"):
+        assert phrases_in(texts, phrases(spelled(query)))
+    assert not phrases_in(texts, phrases(spelled("🎈")))

@@ -10,7 +10,7 @@ from lexlip.data import open_source
 from lexlip.data.facts import Facts
 from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.named_photos import LEAST_NAMED, named_shares, respelled
+from lexlip.search.named_photos import LEAST_NAMED, named_shares, respelled, without_folders_above
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
 
@@ -68,3 +68,27 @@ def test_a_slip_is_taken_for_the_nearest_word_and_what_was_typed_is_kept(photos:
     assert respelled(photos, (quoted, Phrase(("lisbon",)))) == (quoted, Phrase(("lisbon",)))
     assert named_shares(photos, (meant,), []) == {}  # its words do not stand beside each other
     assert named_shares(photos, respelled(photos, (Phrase(("barcelnoa",)),)), ["barcelnoa"]) == {"1.jpg": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("/home/me/photos/1.jpg", "1.jpg"),
+        ("photos/1.jpg", "1.jpg"),
+        ("./1.jpg", "1.jpg"),
+        (" '/home/me/my photos/1.jpg'", "1.jpg"),
+        ("file:///home/me/%70hotos/%31.jpg", "1.jpg"),
+        ("/".join("a" * 5000) + "/1.jpg", "1.jpg"),
+    ],
+)
+def test_a_path_is_that_of_a_photo_also_with_folders_above_the_index(
+    text: str, meant: str, photos: PhotoTable
+) -> None:
+    assert without_folders_above(photos, text) == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["1.jpg", "a/dog", "a/b.jpg", "1.jpg/", "/", "a dog and/or a cat", "", "a/\0.jpg"]
+)
+def test_other_texts_are_no_paths(text: str, photos: PhotoTable) -> None:
+    assert without_folders_above(photos, text) == text

@@ -45,6 +45,21 @@ def test_albums_are_made_changed_and_searched(changing: tuple[Path, Serving]) ->
     assert left["albums"] == [{"name": "starred", "photos": 1}]
 
 
+def test_a_photo_that_no_album_can_hold_is_left_out_and_named(changing: tuple[Path, Serving]) -> None:
+    photos, server = changing
+    (photos / "0.jpg").rename(photos / "two\nlines.jpg")
+    update_photos(open_source(photos), 1e9, server.served.index, workers=0)
+    until(lambda: server.client.get(f"/api/photos/{key_of('0.jpg')}").status_code == 404)
+    told = server.post("/albums/a", json={"add": keys("two\nlines.jpg", "1.jpg")})
+    assert told == {
+        "writable": True,
+        "albums": [{"name": "a", "photos": 1}],
+        "left_out": ["two\nlines.jpg"],
+    }
+    said = problem(server.client.post("/api/albums/a", json={"add": keys("two\nlines.jpg")}), 400)
+    assert said == "'two\\nlines.jpg' has an end of line in its name: no album can hold it"
+
+
 def test_what_is_refused(changing: tuple[Path, Serving]) -> None:
     _, server = changing
     post = server.client.post

@@ -198,7 +198,8 @@ export class SelectionBar extends Component {
 	change = async (name, change, said) => {
 		try {
 			const albums = await post(`albums/${encodeURIComponent(name)}`, change);
-			this.setState({ note: said });
+			const { length } = albums.left_out ?? [];
+			this.setState({ note: length ? `${said} without ${photos(length)} with an end of line in the name` : said });
 			this.props.onAlbums(albums, name);
 		} catch (error) {
 			this.setState({ note: error instanceof Gone ? "the server does not answer" : error.message });

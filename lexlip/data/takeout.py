@@ -1,0 +1,63 @@
+"""JSON files that Google Takeout writes beside photos: their names, and which of them are such."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from anserini_bridge.given_files import parse_json
+from lexlip.words.plain_text import composed
+
+_LONGEST = 46  # units of UTF-16 before ".json", and before the number of a photo
+_SUPPLEMENT = "supplemental-metadata"
+_NUMBER = re.compile(r"\(\d+\)\Z")
+
+
+def key_of_json(path: str) -> str:
+    """Return by what a JSON file is found: one of the `keys_of_photo` of its photo.
+
+    It is called IMG_1.jpg.json, or IMG_1.jpg.supplemental-metadata.json, of which the end may be cut off. The
+    number of IMG_1(1).jpg comes last: IMG_1.jpg(1).json.
+    """
+    name, number = _without_number(path.rpartition(".")[0])
+    photo, dot, end = name.rpartition(".")
+    return composed((photo if dot and _SUPPLEMENT.startswith(end) else name) + number)
+
+
+def keys_of_photo(path: str) -> Iterator[str]:
+    """Yield by what the JSON file of a photo may be found, likeliest first.
+
+    That of a photo that came to Google without a suffix has none either: IMG_1.json.
+    """
+    stem, dot, suffix = path.rpartition(".")
+    yield composed(path)
+    yield composed(_cut(path))
+    bare, number = _without_number(stem)
+    if number:
+        yield composed(_cut(bare + dot + suffix) + number)
+    yield composed(stem)
+
+
+def read_takeout(data: bytes) -> dict[str, Any] | None:
+    """Return what a JSON file says of a photo; None if it is not of Google Takeout.
+
+    ValueError: it is no JSON, and the text says why.
+    """
+    try:
+        found = parse_json(data)
+    except ValueError as error:
+        raise ValueError(f"no JSON: {error}") from error
+    told = isinstance(found, dict) and isinstance(found.get("photoTakenTime"), dict) and "title" in found
+    return found if told else None
+
+
+def _without_number(name: str) -> tuple[str, str]:
+    """Return a name without a number in brackets at its end, and that."""
+    found = _NUMBER.search(name)
+    return (name[: found.start()], found[0]) if found else (name, "")
+
+
+def _cut(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return folder + slash + name.encode("utf-16-le")[: 2 * _LONGEST].decode("utf-16-le", "ignore")

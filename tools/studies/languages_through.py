@@ -3,8 +3,8 @@
     python tools/studies/languages_through.py MODEL PHOTOS POOL LANGUAGE=TABLE ...
 
 The encoder of other languages says sentences in words of `mini`; those that MODEL has, too, are looked for in
-its photos. So MODEL may be one that was not trained on them. A TABLE has captions of PHOTOS, one each, `en` the
-English ones, which MODEL encodes itself; photos of POOL are only found. Each photo keeps 32 words.
+its photos. So MODEL may be one that was not trained on them. A TABLE has one caption of each of PHOTOS, `en`
+the English ones, which MODEL encodes itself; photos of POOL are only found. Each photo keeps 32 words.
 """
 
 from __future__ import annotations

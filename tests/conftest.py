@@ -26,7 +26,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()  # until all tests are collected: modules are no garbage, and looking takes seconds
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     gc.enable()
 
 

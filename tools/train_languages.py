@@ -55,7 +55,8 @@ from transformers import BertModel
 
 from lexlip.config import SourceConfig
 from lexlip.data import open_source, open_sources
-from lexlip.data.captions import SUFFIXES, read_captions_alone
+from lexlip.data.caption_files import read_captions_alone
+from lexlip.data.captions import SUFFIXES
 from lexlip.encoders.lexicon import LexiconHead, sparse_vector
 from lexlip.encoders.text import architecture_of
 from lexlip.machine.progress import ProgressBar

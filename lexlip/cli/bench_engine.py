@@ -202,7 +202,7 @@ def _documents(
     """Return the photos and captions as `prepare_encoded` takes them."""
     from lexlip.cli.evaluate import open_captioned
     from lexlip.data import open_source
-    from lexlip.data.captions import read_captions_alone
+    from lexlip.data.caption_files import read_captions_alone
     from lexlip.data.source import Concat
 
     given: dict[str, Any] = {"captions": {path: read_captions_alone(path) for path in captions}}

@@ -88,10 +88,6 @@ class Commands(click.Group):
         return super().parse_args(context, args)
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
-        try:
-            os.getcwd()  # noqa: PTH109
-        except FileNotFoundError:
-            raise UserError("the folder that you are in was removed: go to another one") from None
         check_memory(f"`lexlip {args[0]}`", *NEEDED.get(args[0], LEAST))
         return super().resolve_command(context, args)
 
@@ -115,8 +111,17 @@ def _for_users(error: Exception) -> str | None:
         return what_is_missing(error)
     if out_of_memory(error):
         return f"there is too little memory: {MORE_MEMORY}"
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        return "the folder that you are in was removed: go to another one"
     if not isinstance(error, OSError) or error.errno not in CANNOT_WRITE:
         return None
     if error.filename is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is in the buffer
     return f"cannot write {readable(str(error.filename or 'the output'))}: {error.strerror}"
+
+
+def _is_nowhere() -> bool:
+    try:
+        return not os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        return True

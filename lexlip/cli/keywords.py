@@ -87,7 +87,8 @@ def keywords(
             from lexlip.queries.photo_vectors import PhotoVectors
 
             encoder = open_encoder(model, device)
-            some = Subset(photos, [number for number in range(len(photos)) if number not in unwritable])
+            fine = [number for number in range(len(photos)) if number not in unwritable]
+            some = Subset(photos, fine) if unwritable else photos
             vectors = PhotoVectors(encoder, some, workers=workers, progress=None if as_json else "photos")
             for id, words in sure_words(encoder, vectors, sure):
                 found[id] = words

@@ -120,7 +120,7 @@ engine_option = click.option(
 images_option = click.option(
     "--images", metavar="DIR", help="Folder or tars with the photos of a table or JSON of captions."
 )
-split_option = click.option("--split", metavar="NAME", help="Split of a Karpathy JSON or a table.")
+split_option = click.option("--split", metavar="NAME", help="Split of a table or JSON of captions.")
 regions_option = click.option(
     "--regions",
     metavar="DIR|FILE",

@@ -226,7 +226,7 @@ def _languages(given: Sequence[str]) -> dict[str, str]:
 
 
 def _open_table(source: str, images: str | None, split: str | None) -> Source:
-    """Open one of several sources; --images and --split are for those that are tables or split files."""
+    """Open one of several sources; --images and --split are for those that are files of captions."""
     lists = Path(source).suffix.lower() in LISTS
     return open_captioned(source, images if lists else None, split if lists else None)
 

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 
 from lexlip.data.captions import SUFFIXES as OF_TABLES
-from lexlip.data.captions import Entry, clean_captions, read_table
+from lexlip.data.captions import Entry, clean_captions, read_caption_lines, read_table
 from lexlip.data.files import Place, out_of_reach, path_of, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, shown, walk
 from lexlip.data.json_captions import SUFFIXES as OF_JSON
@@ -32,6 +32,14 @@ def read_entries(path: Path, name: str, skipped: list[Skipped]) -> list[Entry]:
     """Return the photos of a file and their captions; DataError: see `read_table` and `read_json`."""
     read = read_json if path.suffix.lower() in OF_JSON else read_table
     return list(read(path, name, skipped))
+
+
+def read_captions_alone(path: str | Path) -> list[str]:
+    """Return the captions of a file, whatever its photos, or of a text with one a line; else DataError."""
+    if Path(path).suffix.lower() not in (".tsv", ".csv", *OF_JSON):
+        return read_caption_lines(path)
+    entries = read_entries(Path(path), str(path), [])
+    return [text for entry in entries for text in clean_captions(entry.captions)]
 
 
 class _Photo(NamedTuple, Generic[T]):

@@ -82,6 +82,7 @@ class Beside:
         return self._names.get(stem + suffix) or self._names.get(composed(stem) + suffix)
 
 
+LONGEST_HEADER = 10_000  # characters
 SUFFIXES = (".tsv", ".csv", ".txt")
 PHOTO = ("image", "image_name", "image_path", "filename", "file_name", "filepath", "path", "file")
 CAPTION = ("caption", "title", "text", "comment", "sentence")
@@ -106,7 +107,7 @@ def read_table(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]
     DataError: the table or its first row cannot be read, or its header lacks a column.
     """
     text = read_text(path, name)
-    delimiter = _delimiter(text.lstrip().partition("\n")[0])
+    delimiter = _delimiter(lines_of(text.lstrip()[:LONGEST_HEADER])[0])
     columns: tuple[int, int, int | None] | None = None
     width = 0
     for number, row in _rows(text, delimiter):
@@ -182,7 +183,7 @@ def _alone(line: str, delimiter: str, error: csv.Error) -> list[str] | csv.Error
 
 def _delimiter(line: str) -> str:
     """Return what is between the columns of a table that begins with a line."""
-    names = {name.strip(' "\r').lower() for name in line.split(";")}
+    names = {name.strip(' "').lower() for name in line.split(";")}
     by_semicolons = not names.isdisjoint(PHOTO) and not names.isdisjoint(CAPTION)
     return ";" if by_semicolons else next((mark for mark in "\t|" if mark in line), ",")
 
@@ -225,14 +226,6 @@ def read_text(path: str | Path, name: str) -> str:
         raise DataError(f"{name} cannot be unpacked: {error}") from error
     except ValueError as error:
         raise DataError(f"{name} is {error}") from None
-
-
-def read_captions_alone(path: str | Path) -> list[str]:
-    """Return the captions of a table, whatever its photos, or of a file with one a line; else DataError."""
-    if Path(path).suffix not in (".tsv", ".csv"):
-        return read_caption_lines(path)
-    entries = read_table(Path(path), str(path), [])
-    return [text for entry in entries for text in clean_captions(entry.captions)]
 
 
 def read_caption_lines(path: str | Path) -> list[str]:

@@ -18,7 +18,7 @@ from lexlip.errors import DataError, UnreadableImage
 
 LARGEST_PHOTO = 2**30  # bytes of a photo's file
 LARGEST_CAPTIONS = 2**20  # bytes of a file of captions beside a photo
-LARGEST_TABLE = 2**31  # bytes of a table or a split file
+LARGEST_TABLE = 2**31  # bytes of a file of captions
 LEADS_OUT = "a link to a file elsewhere"
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ENXIO)

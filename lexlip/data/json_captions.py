@@ -10,6 +10,7 @@ from anserini_bridge.given_files import parse_json
 from lexlip.data.captions import CAPTION, PHOTO, SPLIT, Entry, lines_of, read_text, split_name
 from lexlip.data.source import Skipped
 from lexlip.errors import DataError
+from lexlip.words.plain_text import counted
 
 SUFFIXES = (".json", ".jsonl")
 
@@ -44,7 +45,9 @@ def read_json(path: Path, name: str, skipped: list[Skipped]) -> Iterator[Entry]:
     images: Any = content.get("images") if isinstance(content, dict) else None
     if not isinstance(images, list):
         raise DataError(f"{name} has no captions: it has no list named images, and is no list of photos")
-    if isinstance(annotations := content.get("annotations"), list):
+    annotations = content.get("annotations")
+    of_karpathy = any("filename" in image for image in images if isinstance(image, dict))
+    if isinstance(annotations, list) and not of_karpathy:
         yield from _annotated(images, annotations, name, skipped)
     else:
         yield from _of_karpathy(images, skipped)
@@ -72,7 +75,7 @@ def _listed(places: Iterator[tuple[str, Any]], skipped: list[Skipped]) -> Iterat
 
 
 def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((given[key] for key in keys if key in given), None)
+    return next((given[key] for key in keys if given.get(key) is not None), None)
 
 
 def _annotated(
@@ -90,9 +93,16 @@ def _annotated(
         raise DataError(f"{name} has no captions: COCO's are in captions_*.json, not in instances_*.json")
     for number, image in enumerate(images):
         try:
-            yield Entry(image["file_name"], captions.get(image["id"], []))
+            photo, texts = image["file_name"], captions.pop(image["id"], [])
         except (KeyError, TypeError):
+            photo = None
+        if isinstance(photo, str):
+            yield Entry(photo, texts)
+        else:
             skipped.append(Skipped(f"images[{number}]", "no file_name, or no id"))
+    if captions:
+        lost = f"{counted(len(captions), 'image')} that it does not list, such as {next(iter(captions))!r}"
+        skipped.append(Skipped(PurePath(name).name, f"annotations of {lost}"))
 
 
 def _of_karpathy(images: list[Any], skipped: list[Skipped]) -> Iterator[Entry]:

@@ -170,12 +170,13 @@ def open_library(given: Given, damaged: Collection[str] = ()) -> Source:
     """
     _check_apart(given.sources)
     below = "patterns are of paths below the folder"
-    excluded = _Patterns(given.exclude, "--exclude", f"left out nothing: {below}") if given.exclude else None
-    included = _Patterns(given.include, "--include", f"took nothing more: {below}") if given.include else None
+    above = f"{below}, and what is hidden above them must be taken, too"
+    excluded = _Patterns(given.exclude, "--exclude", "left out nothing", below) if given.exclude else None
+    included = _Patterns(given.include, "--include", "took nothing more", above) if given.include else None
     sources = [_open_given(source, given, excluded, included, damaged) for source in given.sources]
     source = sources[0] if len(sources) == 1 else Concat(sources)
     noted = source.noted if isinstance(source, Concat) else source.skipped
-    noted += [skip for patterns in (excluded, included) if patterns for skip in patterns.unused()]
+    noted[:0] = [skip for patterns in (excluded, included) if patterns for skip in patterns.unused()]
     source.given = given
     return source
 
@@ -213,8 +214,8 @@ def _open_given(
 class _Patterns:
     """Patterns of an option: called with a path below a source, they say whether one matches it."""
 
-    def __init__(self, patterns: Sequence[str], option: str, what: str) -> None:
-        self._patterns, self._option, self._what = patterns, option, what
+    def __init__(self, patterns: Sequence[str], option: str, what: str, advice: str) -> None:
+        self._patterns, self._option, self._what, self._advice = patterns, option, what, advice
         # on a command line, # begins no comment, but #recycle/
         lines = [f"\\{line}" if line.startswith("#") else line for line in map(composed, patterns)]
         for line in lines:
@@ -232,7 +233,8 @@ class _Patterns:
         """Yield what to say of patterns that have matched nothing, or not before another one did."""
         for number, pattern in enumerate(self._patterns):
             if number not in self._used:
-                yield Skipped(".", f"{self._option} '{pattern}' {self._what}")
+                advice = f": {self._advice}" if "/" in pattern.rstrip("/") else ""
+                yield Skipped(".", f"{self._option} '{pattern}' {self._what}{advice}")
 
 
 def _is_pattern(line: str) -> bool:

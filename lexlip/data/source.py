@@ -423,7 +423,7 @@ class Concat(View):
             for prefix, source in self._named
             for skip in source.skipped
         )
-        return [*of_sources, *self.noted]
+        return [*self.noted, *of_sources]
 
     def origin(self, index: int) -> tuple[Source, int]:
         number, index = self._photos.locate(index)

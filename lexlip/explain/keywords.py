@@ -49,15 +49,21 @@ class SideFiles:
         return next((side for side in sides if composed(_stem(side)) in fitting), whole)
 
     def unwritable(self) -> dict[int, str]:
-        """Return the photos whose files cannot be written, and why.
+        """Return the photos whose files cannot be written, and why; each folder is tried once.
 
         Raises:
             DataError: that is all of them.
         """
-        reasons = {}
+        reasons: dict[int, str] = {}
+        tried: set[str] = set()
         for number in range(len(self.source)):
+            path = self.of(number)
+            folder = os.path.dirname(path)  # noqa: PTH120
+            if folder in tried and not os.path.isdir(path):  # noqa: PTH112
+                continue
             try:
-                check_output(self.of(number))
+                check_output(path)
+                tried.add(folder)
             except DataError as error:
                 reasons[number] = str(error)
         if len(reasons) == len(self.source):

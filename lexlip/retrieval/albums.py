@@ -51,7 +51,7 @@ def check_ids(ids: Iterable[str]) -> list[str]:
 
 
 def without_broken(ids: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the ids that an album can hold, and the others; all if it can hold none, which is to be said."""
+    """Return the ids that an album can hold, and the others; if it can hold none, `Albums.change` says so."""
     ids = list(ids)
     fine = list(filter(_can_hold, ids))
     return (fine, [id for id in ids if not _can_hold(id)]) if fine else (ids, [])

@@ -57,7 +57,7 @@ def test_exit_codes_are_those_of_shells() -> None:
     assert (UserError("x").exit_code, Interrupted("x").exit_code) == (2, 130)
 
 
-@pytest.mark.parametrize("command", [["index"], ["search", "a dog"], ["pretrain"], ["words", "."]])
+@pytest.mark.parametrize("command", [["index"], ["words", "."]])
 def test_a_folder_that_was_removed_under_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lexlip.config import SourceConfig
 from lexlip.data import Item, Skipped, open_source
-from lexlip.data.caption_files import FurtherTexts, NamedPhotos
+from lexlip.data.caption_files import FurtherTexts, NamedPhotos, read_captions_alone
 from lexlip.data.open import open_sources
 from lexlip.errors import DataError
 from tests.data.pictures import jpeg, write, write_tar
@@ -333,3 +333,14 @@ def test_halves_of_characters(tmp_path: Path) -> None:
     source = open_source(tmp_path / "k.json")
     assert [item.captions for item in source.items] == [("a dog ?",)]
     assert [skip.reason for skip in source.skipped] == ["the name is not UTF-8"]
+
+
+def test_captions_of_a_table_or_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("9\t0\ttwo  dogs\tfrom here\n9\t1\ta bike\tfrom there\n")
+    (tmp_path / "a.csv").write_text("image,caption\nb.jpg,a café\n")
+    (tmp_path / "a.json").write_text('[{"image": "b.jpg", "caption": ["a bus", "two  buses"]}]')
+    (tmp_path / "a.txt").write_text("two dogs\nand, a cat\n")
+    assert read_captions_alone(tmp_path / "a.tsv") == ["two dogs", "a bike"]
+    assert read_captions_alone(tmp_path / "a.csv") == ["a café"]
+    assert read_captions_alone(tmp_path / "a.json") == ["a bus", "two buses"]
+    assert read_captions_alone(str(tmp_path / "a.txt")) == ["two dogs", "and, a cat"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lexlip.data import Item, Skipped, captions, open_source
-from lexlip.data.captions import Beside, decode_text, lines_of, read_caption_lines, read_captions_alone
+from lexlip.data.captions import Beside, decode_text, lines_of, read_caption_lines
 from lexlip.errors import DataError
 from tests.data.pictures import jpeg, write, write_tar
 
@@ -105,6 +105,7 @@ TWO = [Item("a.jpg", ("a dog", "two dogs")), Item("sub/b.png", ("a cat, asleep",
         ("t.csv", "\ufeffFilePath,Title\r\na.jpg,a dog\r\n\r\na.jpg,two dogs\r\nsub/b.png,a cat, asleep\r\n"),
         ("t.csv", "filepath\ttitle\na.jpg\ta dog\na.jpg\ttwo dogs\nsub/b.png\ta cat, asleep\n"),
         ("t.csv", '\ufeffimage;caption\r\na.jpg;a dog\r\na.jpg;"two dogs"\r\nsub/b.png;"a cat, asleep"\r\n'),
+        ("t.csv", "image;caption\ra.jpg;a dog\ra.jpg;two dogs\rsub/b.png;a cat, asleep\r"),
         ("t.csv", 'id,text,image\n1,a dog,a.jpg\n2,two dogs,a.jpg\n3,"a cat, asleep",sub/b.png\n'),
         (
             "results.csv",
@@ -223,15 +224,6 @@ def test_a_caption_is_a_line(tmp_path: Path) -> None:
         assert read_caption_lines(tmp_path / name) == ["two dogs", "a café", "a bike"]
     (tmp_path / "captions.txt").write_bytes(b"")
     assert read_caption_lines(tmp_path / "captions.txt") == []
-
-
-def test_captions_of_a_table_or_of_lines(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("9\t0\ttwo  dogs\tfrom here\n9\t1\ta bike\tfrom there\n")
-    (tmp_path / "a.csv").write_text("image,caption\nb.jpg,a café\n")
-    (tmp_path / "a.txt").write_text("two dogs\nand, a cat\n")
-    assert read_captions_alone(tmp_path / "a.tsv") == ["two dogs", "a bike"]
-    assert read_captions_alone(tmp_path / "a.csv") == ["a café"]
-    assert read_captions_alone(str(tmp_path / "a.txt")) == ["two dogs", "and, a cat"]
 
 
 @pytest.mark.parametrize(

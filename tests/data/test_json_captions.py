@@ -86,7 +86,7 @@ def test_what_makes_no_sense_is_skipped(two_photos: Path) -> None:
     assert source.skipped[0].reason.startswith("not JSON: ")
     assert {skipped.reason for skipped in source.skipped[1:]} == {"no image, or no caption"}
 
-    images = [*COCO["images"], 3, {"id": [], "file_name": "a.jpg"}, {"file_name": "a.jpg"}]  # type: ignore[misc]
+    images = [*COCO["images"], 3, {"id": 9, "file_name": 5}, {"file_name": "a.jpg"}]  # type: ignore[misc]
     annotations = [*COCO["annotations"], 3, {"image_id": 9}, {"image_id": [], "caption": "x"}]  # type: ignore[misc]
     source = open_source(write(two_photos / "c.json", lines({"images": images, "annotations": annotations})))
     assert source.items == TWO
@@ -94,6 +94,24 @@ def test_what_makes_no_sense_is_skipped(two_photos: Path) -> None:
         *(f"annotations[{number}]" for number in (3, 4, 5)),
         *(f"images[{number}]" for number in (2, 3, 4)),
     ]
+
+
+def test_what_is_lost_is_named(two_photos: Path) -> None:
+    """Ids that are texts in one list and numbers in the other, and keys without a value before others."""
+    annotations = [{"image_id": "9", "caption": "a dog"}, {"image_id": 8, "caption": "a cat"}]
+    text = lines({"images": COCO["images"], "annotations": annotations})
+    source = open_source(write(two_photos / "c.json", text))
+    assert [item.captions for item in source.items] == [(), ("a cat",)]
+    why = "annotations of 1 image that it does not list, such as '9'"
+    assert [(skipped.id, skipped.reason) for skipped in source.skipped] == [("c.json", why)]
+    row = {"image": None, "file_name": "a.jpg", "caption": None, "text": "a dog"}
+    assert open_source(write(two_photos / "t.jsonl", lines(row))).items == [Item("a.jpg", ("a dog",))]
+
+
+def test_split_files_may_have_annotations_of_other_kinds(two_photos: Path) -> None:
+    for annotations in ([], [{"image_id": 1, "bbox": [0, 0, 9, 9]}]):
+        content = lines({"images": KARPATHY, "annotations": annotations})
+        assert open_source(write(two_photos / "k.json", content)).items == TWO
 
 
 @pytest.mark.parametrize(

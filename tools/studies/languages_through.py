@@ -61,12 +61,11 @@ def report_of(model: Encoder, language: str, table: str, photos: str, pool: str)
 
 
 def main(name: str, photos: str, pool: str, *tables: str) -> None:
-    model = load_model(name)
-    english = None
-    for given in sorted(tables, key=lambda one: not one.startswith("en=")):
-        language, _, table = given.partition("=")
+    model, table_of = load_model(name), dict(one.split("=", 1) for one in tables)
+    english = report_of(model, "en", table_of.pop("en"), photos, pool).mean_recall
+    print(f"en  {english:.1f}")
+    for language, table in table_of.items():
         recall = report_of(model, language, table, photos, pool).mean_recall
-        english = english or recall
         print(f"{language}  {recall:.1f}  {recall / english:.3f}", flush=True)
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from lexlip.errors import ModelError
+from lexlip.measure.in_language import InLanguage
 from lexlip.measure.pool import CaptionedPool, PoolVectors, as_queries, typed_words
 from lexlip.measure.recalls import ShortQueries, recall_at_k
 from lexlip.models.contract import Encoder
@@ -118,7 +119,7 @@ def find(
     typed = [of_text.of(query).columns for query in queries]
     whole = quantize(encoded, query_scheme(scheme))
     missing = [len(set(own) - set(row.indices.tolist())) for own, row in zip(typed, whole, strict=True)]
-    calibration = _calibration(model, scheme)
+    calibration = None if isinstance(model, InLanguage) else _calibration(model, scheme)  # of English words
     if calibration is None:
         return [Hits(*of_query) for of_query in zip(found, missing, strict=True)]
     words, scale = model.vocabulary.words, scale_of(scheme)

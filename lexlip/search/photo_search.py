@@ -440,7 +440,8 @@ class PhotoSearch:
         meant = {word: words for word, words in near.items() if words}
         for word in state.stage.doubtful(asked) if shown_in else ():
             if words := state.stage.near(word, MEANT, shown_in):
-                unknown, meant = [*unknown, word], {**meant, word: words}
+                unknown = list(dict.fromkeys([*unknown, word]))
+                meant = {**meant, word: words}
         factors = [*typed.factors.items(), *asked.factors.items()]
         dropped = {part for word, factor in factors if not factor for part in split_words(word)}
         named: tuple[Phrase, ...] = ()

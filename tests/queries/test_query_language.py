@@ -77,6 +77,8 @@ def test_emoji_are_words() -> None:
 def test_of_a_path_the_name_counts() -> None:
     query = parse_query('name:/home/me/2019/img.jpg name:"my photos/a b.jpg" folder:2019/italy name:2019/')
     assert [value for _, value in query.narrowed] == ["img.jpg", '"a b.jpg"', "2019/italy", "2019/"]
+    query = parse_query("name:2019/05/03 name:24/7")
+    assert [value for _, value in query.narrowed] == ["2019/05/03", "24/7"]
 
 
 def test_adjustments_leave_the_sentence_as_it_is() -> None:

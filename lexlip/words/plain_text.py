@@ -46,7 +46,7 @@ def folded(text: str) -> str:
 
 def spelled(text: str) -> str:
     """Return a text as it is read: `tidied`, and with words for emoji, their names in Unicode."""
-    return text if text.isascii() else _EMOJI.sub(_marked_name, tidied(text)).strip()
+    return text if text.isascii() else _EMOJI.sub(_marked_name, tidied(text))
 
 
 def tidied(text: str) -> str:
@@ -75,7 +75,7 @@ def _marked_name(found: re.Match[str]) -> str:
     before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
     if before in ("+", "-") or after == "^":  # a mark takes one word
         name = name.partition(" with ")[0].rpartition(" ")[2]
-    return f"{' ' if before.isalnum() else ''}{name}{'' if after in ('^', ' ') else ' '}"
+    return f"{' ' if before.isalnum() else ''}{name}{'' if after in ('', '^', ' ') else ' '}"
 
 
 def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:

@@ -103,6 +103,9 @@ def test_adjustments_leave_the_sentence_as_it_is() -> None:
         ("+dog^", "needs a number"),
         ("+dog^many", "not 'many'"),
         ("-dog^2", "a word that is left out has no weight"),
+        ("name:x dög^99999", "at character 8 of the query"),
+        ("name:ännä dög +a!b", "at character 15 of the query"),
+        ("  é dog^", "at character 5 of the query"),
     ],
 )
 def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None:

@@ -89,6 +89,7 @@ def test_what_is_behind_the_last_token() -> None:
         ("-🌊 +☀\ufe0f 🌊^2", "-wave +sun wave^2"),
         ("©2019 5° ①", "©2019 5° ①"),
         ("🇫🇷", "🇫🇷"),
+        (" été ", " été "),
         ("Anna’s “dog” isn’t", "Anna's “dog” isn't"),
     ],
 )

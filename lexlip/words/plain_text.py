@@ -37,6 +37,11 @@ def composed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def decomposed(text: str) -> str:
+    """Return a name as macOS may have written it: in Unicode's NFD."""
+    return text if text.isascii() else unicodedata.normalize("NFD", text)
+
+
 def folded(text: str) -> str:
     """Return a text as names are looked for: in small letters, without accents."""
     if text.isascii():

@@ -4,6 +4,7 @@ import math
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +17,8 @@ from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.named_photos import LEAST_NAMED, named_shares, respelled, without_folders_above
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
+
+Form = Literal["NFC", "NFD"]
 
 KEYWORDS = {
     "1.jpg": ("barcelona", "dog", "snow", "anna"),
@@ -93,7 +96,7 @@ def test_a_path_is_that_of_a_photo_also_with_folders_above_the_index(
 @pytest.mark.parametrize("on_disk", ["NFC", "NFD"])
 @pytest.mark.parametrize("typed", ["NFC", "NFD"])
 def test_a_path_is_that_of_a_photo_however_its_letters_are_composed(
-    typed: str, on_disk: str, tmp_path: Path
+    typed: Form, on_disk: Form, tmp_path: Path
 ) -> None:
     id = unicodedata.normalize(on_disk, "Été/Zürich.jpg")
     write(tmp_path / "photos" / id, jpeg())

@@ -188,7 +188,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
     sentence, read = read_negations(sentence) if negations else (sentence, {})
     written = len(marks)
     for given in adjust:
-        mark = _mark(spelled(given), "")
+        mark = _mark(spelled(given).strip(), "")
         if mark is None:
             raise QueryError(f"{given!r} is not +word, -word or word^2: give one of these")
         marks.append(mark)
@@ -221,11 +221,11 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 def _value(name: str, typed: str) -> str:
     """Return the words of a field; an emoji may be several, which stand beside each other.
 
-    Of a path the end is the name of the file.
+    Of a path the end is the name of the file; "24/7" is none.
     """
-    words = spelled(typed)
+    words = spelled(typed).strip()
     file = _FOLDERS.sub("", words) if name == "name" else ""
-    words = file if words_in(file) else words
+    words = file if "." in file and words_in(file) else words
     return f'"{words}"' if " " in words and typed[0] not in '"“' else words
 
 

@@ -101,10 +101,13 @@ class PhotoTable(GivenWordsTable):
     may_lack_places = True
     """Whether an older version may have written it, which read no places."""
 
+    _opened = False  # tables that lie elsewhere open no file here: they are asked by `get`
+
     def __init__(self, index: Path, file: Path, wanted: str | None = None) -> None:
         self.file, self._wanted = file, wanted
         self._lock = threading.Lock()
         self._connection = _connect(file)
+        self._opened = True
         self._finalizer = weakref.finalize(self, self._connection.close)
         self._size = file.stat().st_size
         if self._size <= _SMALL:
@@ -140,6 +143,15 @@ class PhotoTable(GivenWordsTable):
         found = self._of(ids)
         lines = self.lines([row["digest"] for row in found.values()])
         return [self._photo(found[id], lines) if id in found else None for id in ids]
+
+    def held(self, ids: Sequence[str]) -> set[str]:
+        """Return those of some ids that photos have; nothing is compared, so damage may hide some.
+
+        It is for ids of which most are guesses: for one that is missing, `get` compares the whole file.
+        """
+        if not self._opened:
+            return {photo.id for photo in self.get(ids) if photo is not None}
+        return {id for (id,) in self._rows(f"SELECT id FROM photos WHERE {_ONE_OF}", [json.dumps(list(ids))])}
 
     def paths(self) -> dict[str, str]:
         """Return where every photo is, by id."""

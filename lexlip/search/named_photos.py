@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lexlip.retrieval.given_words import Phrase
-from lexlip.words.plain_text import composed, folded
+from lexlip.words.plain_text import composed, decomposed, folded
 
 if TYPE_CHECKING:
     from lexlip.retrieval.photo_table import PhotoTable
@@ -59,9 +59,11 @@ def without_folders_above(photos: PhotoTable, text: str) -> str:
     typed = text.strip().strip("'\"")
     if "/" not in typed or "." not in typed.rpartition("/")[2]:
         return text
-    parts = composed(unquote(typed) if typed.startswith("file:") else typed).split("/")[-MOST_FOLDERS:]
-    ids = ["/".join(parts[start:]) for start in range(len(parts))]
-    return next((photo.id for photo in photos.get([id for id in ids if id]) if photo), text)
+    parts = (unquote(typed) if typed.startswith("file:") else typed).split("/")[-MOST_FOLDERS:]
+    paths = ["/".join(parts[start:]) for start in range(len(parts))]
+    ids = [id for path in paths for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
+    held = photos.held(ids)
+    return next((id for id in ids if id in held), text)
 
 
 def respelled(

@@ -37,6 +37,11 @@ def composed(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
+def decomposed(text: str) -> str:
+    """Return a name as macOS may have written it: in Unicode's NFD."""
+    return text if text.isascii() else unicodedata.normalize("NFD", text)
+
+
 def folded(text: str) -> str:
     """Return a text as names are looked for: in small letters, without accents."""
     if text.isascii():
@@ -46,7 +51,7 @@ def folded(text: str) -> str:
 
 def spelled(text: str) -> str:
     """Return a text as it is read: `tidied`, and with words for emoji, their names in Unicode."""
-    return text if text.isascii() else _EMOJI.sub(_marked_name, tidied(text)).strip()
+    return text if text.isascii() else _EMOJI.sub(_marked_name, tidied(text))
 
 
 def tidied(text: str) -> str:
@@ -75,7 +80,7 @@ def _marked_name(found: re.Match[str]) -> str:
     before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
     if before in ("+", "-") or after == "^":  # a mark takes one word
         name = name.partition(" with ")[0].rpartition(" ")[2]
-    return f"{' ' if before.isalnum() else ''}{name}{'' if after in ('^', ' ') else ' '}"
+    return f"{' ' if before.isalnum() else ''}{name}{'' if after in ('', '^', ' ') else ' '}"
 
 
 def words_after(text: str, offsets: Iterable[tuple[int, int]]) -> str:

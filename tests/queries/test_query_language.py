@@ -77,6 +77,8 @@ def test_emoji_are_words() -> None:
 def test_of_a_path_the_name_counts() -> None:
     query = parse_query('name:/home/me/2019/img.jpg name:"my photos/a b.jpg" folder:2019/italy name:2019/')
     assert [value for _, value in query.narrowed] == ["img.jpg", '"a b.jpg"', "2019/italy", "2019/"]
+    query = parse_query("name:2019/05/03 name:24/7")
+    assert [value for _, value in query.narrowed] == ["2019/05/03", "24/7"]
 
 
 def test_adjustments_leave_the_sentence_as_it_is() -> None:
@@ -101,6 +103,9 @@ def test_adjustments_leave_the_sentence_as_it_is() -> None:
         ("+dog^", "needs a number"),
         ("+dog^many", "not 'many'"),
         ("-dog^2", "a word that is left out has no weight"),
+        ("name:x dög^99999", "at character 8 of the query"),
+        ("name:ännä dög +a!b", "at character 15 of the query"),
+        ("  é dog^", "at character 5 of the query"),
     ],
 )
 def test_a_wrong_mark_is_refused_with_its_place(text: str, message: str) -> None:

@@ -5,6 +5,7 @@ import os
 import random
 import sqlite3
 import unicodedata
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -109,6 +110,20 @@ def test_what_is_known_about_a_photo(photos: Path, tmp_path: Path) -> None:
         assert [photo and photo.id for photo in found] == ["5.jpg", None, "0.jpg", "5.jpg"]
         assert made.dates_of(["none.jpg", "0.jpg"]) == [None, ("0.jpg", "2019-07-01T12:30:00", False)]
         assert made.read("3.jpg") == (photos / "3.jpg").read_bytes()
+
+
+def test_which_ids_are_held_is_known_without_a_file_too(photos: Path, tmp_path: Path) -> None:
+    class Elsewhere(PhotoTable):
+        def __init__(self) -> None:
+            pass
+
+        def get(self, ids: Sequence[str]) -> list[Photo | None]:
+            return made.get(ids)
+
+    with table(open_source(photos), tmp_path / "index") as made:
+        for one in (made, Elsewhere()):
+            assert one.held(["5.jpg", "none.jpg", "a/\0.jpg", "0.jpg"]) == {"5.jpg", "0.jpg"}
+            assert one.held([]) == set()
 
 
 def test_photos_in_tars_are_read_by_their_offset(photos: Path, tmp_path: Path) -> None:
@@ -526,6 +541,7 @@ def test_an_index_without_a_table(photos: Path, tmp_path: Path) -> None:
     for metadata, path in ((root, photos / "0.jpg"), (paths, tmp_path / "a.tar" / "0.jpg")):
         with open_photos(tmp_path / "index", metadata) as old:
             assert old.get(["0.jpg"]) == [Photo("0.jpg", str(path), str(path))]
+            assert old.held(["0.jpg", "../0.jpg"]) == {"0.jpg"}
             assert old.read("0.jpg") == (photos / "0.jpg").read_bytes()
             assert old.dates_of(["0.jpg"]) == [None]
             assert old.group(["0.jpg", "1.jpg"]) == [["0.jpg"], ["1.jpg"]]

@@ -1,11 +1,15 @@
 """Photos that people named, against sums over their words in plain Python."""
 
 import math
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
 
 import pytest
 
+from anserini_bridge import CorruptIndex
 from lexlip.data import open_source
 from lexlip.data.facts import Facts
 from lexlip.retrieval.given_words import Phrase
@@ -13,6 +17,8 @@ from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.named_photos import LEAST_NAMED, named_shares, respelled, without_folders_above
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
+
+Form = Literal["NFC", "NFD"]
 
 KEYWORDS = {
     "1.jpg": ("barcelona", "dog", "snow", "anna"),
@@ -85,6 +91,31 @@ def test_a_path_is_that_of_a_photo_also_with_folders_above_the_index(
     text: str, meant: str, photos: PhotoTable
 ) -> None:
     assert without_folders_above(photos, text) == meant
+
+
+@pytest.mark.parametrize("on_disk", ["NFC", "NFD"])
+@pytest.mark.parametrize("typed", ["NFC", "NFD"])
+def test_a_path_is_that_of_a_photo_however_its_letters_are_composed(
+    typed: Form, on_disk: Form, tmp_path: Path
+) -> None:
+    id = unicodedata.normalize(on_disk, "Été/Zürich.jpg")
+    write(tmp_path / "photos" / id, jpeg())
+    with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
+        path = f"/home/me/{unicodedata.normalize(typed, id)}"
+        assert without_folders_above(made, path) == id
+        assert without_folders_above(made, f"file://{quote(path)}") == id
+
+
+def test_to_look_for_a_path_the_table_is_not_read(
+    photos: PhotoTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lexlip.retrieval.photo_table._SMALL", 0)
+    with PhotoTable(tmp_path / "index", photos.file, "another checksum") as large:
+        for text in ("open 24/7 in St. Ives", "/home/me/none.jpg"):
+            assert without_folders_above(large, text) == text
+        assert without_folders_above(large, "/home/me/photos/1.jpg") == "1.jpg"
+        with pytest.raises(CorruptIndex):  # which reading it would have told
+            large.get(["none.jpg"])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from lexlip.words.plain_text import (
     composed,
     counted,
+    decomposed,
     forms_together,
     readable,
     spelled,
@@ -45,6 +46,8 @@ def test_words_have_their_marks() -> None:
 def test_names_are_composed() -> None:
     assert composed(unicodedata.normalize("NFD", "Été/Zürich.jpg")) == "Été/Zürich.jpg"
     assert composed("plain") == "plain"
+    assert decomposed("Été/1.jpg") == "E\u0301te\u0301/1.jpg"
+    assert decomposed("plain") == "plain"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +92,7 @@ def test_what_is_behind_the_last_token() -> None:
         ("-🌊 +☀\ufe0f 🌊^2", "-wave +sun wave^2"),
         ("©2019 5° ①", "©2019 5° ①"),
         ("🇫🇷", "🇫🇷"),
+        (" été ", " été "),
         ("Anna’s “dog” isn’t", "Anna's “dog” isn't"),
     ],
 )

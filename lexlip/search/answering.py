@@ -82,6 +82,7 @@ class Asked:
         query: the sentence with its marks, if there is one.
         unknown, unread, meant, foreign: see `Answer`.
         phrases: what of the sentence is looked for in the words that people gave photos.
+        path: the photo whose path the sentence is.
         not_given: words that people must not have given them: those of "-" marks, and as they were typed. A
             negation leaves no captions out, as its own says it too: "a rocket without cars".
         narrowed: what they must have been given.
@@ -100,6 +101,7 @@ class Asked:
     meant: Mapping[str, list[str]] = field(default_factory=dict)
     foreign: bool = False
     phrases: tuple[Phrase, ...] = ()
+    path: str | None = None
     not_given: tuple[str, ...] = ()
     narrowed: Narrowed = ()
     near: str | None = None
@@ -214,7 +216,7 @@ class IndexState:
         """Return the photos that people gave words of a sentence, with what these add to their scores.
 
         A photo with all phrases gets as much as the best score by content, and at least the score from which
-        on photos fit well; one with a part of them less.
+        on photos fit well; one with a part of them less. The photo whose path was typed comes first.
 
         Args:
             asked: the sentence.
@@ -232,9 +234,9 @@ class IndexState:
         content = dict(zip(held, map(float, scores), strict=True))
         highest = [photo.score for photo in best] + [end for end in ends if end is not None]
         whole = max([0.0, *highest]) or 1.0
-        adds = {id: whole * shares[id] ** NAMED_POWER for id in ids}
+        adds = {id: whole * (2 if id == asked.path else shares[id] ** NAMED_POWER) for id in ids}
         named = [FoundPhoto(id, content.get(id, 0.0) + added, named=added) for id, added in adds.items()]
-        return sorted(named, key=lambda photo: -photo.score)
+        return sorted(named, key=lambda photo: (photo.id != asked.path, -photo.score))
 
     def _names(self, asked: Asked) -> list[str]:
         """Return the words of phrases that may be names: the model knows neither them nor their other number.

@@ -51,19 +51,16 @@ def named_shares(
     return shares
 
 
-def without_folders_above(photos: PhotoTable, text: str) -> str:
-    """Return the id of the photo that a text is a path of, also with folders above those of the index.
-
-    Any other text stays as it is.
-    """
+def id_of_path(photos: PhotoTable, text: str) -> str | None:
+    """Return the id of the photo that a text is a path of, also with folders above those of the index."""
     typed = text.strip().strip("'\"")
     if "/" not in typed or "." not in typed.rpartition("/")[2]:
-        return text
+        return None
     parts = (unquote(typed) if typed.startswith("file:") else typed).split("/")[-MOST_FOLDERS:]
     paths = ["/".join(parts[start:]) for start in range(len(parts))]
     ids = [id for path in paths for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
     held = photos.held(ids)
-    return next((id for id in ids if id in held), text)
+    return next((id for id in ids if id in held), None)
 
 
 def respelled(

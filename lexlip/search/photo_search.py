@@ -38,7 +38,7 @@ from lexlip.search.answering import (
 )
 from lexlip.search.cursors import Cursor, StaleCursor, digest
 from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
-from lexlip.search.named_photos import respelled, without_folders_above
+from lexlip.search.named_photos import id_of_path, respelled
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
@@ -445,9 +445,10 @@ class PhotoSearch:
         factors = [*typed.factors.items(), *asked.factors.items()]
         dropped = {part for word, factor in factors if not factor for part in split_words(word)}
         named: tuple[Phrase, ...] = ()
+        path: str | None = None
         if state.stage.adds_names and self.rerank is None:
-            path = without_folders_above(state.photos, asked.text)
-            named = phrases(asked.sentence if path == asked.text else path)
+            path = id_of_path(state.photos, asked.text)
+            named = phrases(asked.sentence if path is None else path)
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
         named = respelled(state.photos, named, {folded(word) for word in unknown})
         narrowed = tuple(
@@ -465,6 +466,7 @@ class PhotoSearch:
             meant=meant,
             foreign=foreign,
             phrases=named,
+            path=path,
             not_given=not_given,
             narrowed=narrowed,
             near=asked.near,

@@ -14,7 +14,7 @@ from lexlip.data import open_source
 from lexlip.data.facts import Facts
 from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.named_photos import LEAST_NAMED, named_shares, respelled, without_folders_above
+from lexlip.search.named_photos import LEAST_NAMED, id_of_path, named_shares, respelled
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
 
@@ -90,7 +90,7 @@ def test_a_slip_is_taken_for_the_nearest_word_and_what_was_typed_is_kept(photos:
 def test_a_path_is_that_of_a_photo_also_with_folders_above_the_index(
     text: str, meant: str, photos: PhotoTable
 ) -> None:
-    assert without_folders_above(photos, text) == meant
+    assert id_of_path(photos, text) == meant
 
 
 @pytest.mark.parametrize("on_disk", ["NFC", "NFD"])
@@ -102,8 +102,8 @@ def test_a_path_is_that_of_a_photo_however_its_letters_are_composed(
     write(tmp_path / "photos" / id, jpeg())
     with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
         path = f"/home/me/{unicodedata.normalize(typed, id)}"
-        assert without_folders_above(made, path) == id
-        assert without_folders_above(made, f"file://{quote(path)}") == id
+        assert id_of_path(made, path) == id
+        assert id_of_path(made, f"file://{quote(path)}") == id
 
 
 def test_to_look_for_a_path_the_table_is_not_read(
@@ -112,8 +112,8 @@ def test_to_look_for_a_path_the_table_is_not_read(
     monkeypatch.setattr("lexlip.retrieval.photo_table._SMALL", 0)
     with PhotoTable(tmp_path / "index", photos.file, "another checksum") as large:
         for text in ("open 24/7 in St. Ives", "/home/me/none.jpg"):
-            assert without_folders_above(large, text) == text
-        assert without_folders_above(large, "/home/me/photos/1.jpg") == "1.jpg"
+            assert id_of_path(large, text) is None
+        assert id_of_path(large, "/home/me/photos/1.jpg") == "1.jpg"
         with pytest.raises(CorruptIndex):  # which reading it would have told
             large.get(["none.jpg"])
 
@@ -122,4 +122,4 @@ def test_to_look_for_a_path_the_table_is_not_read(
     "text", ["1.jpg", "a/dog", "a/b.jpg", "1.jpg/", "/", "a dog and/or a cat", "", "a/\0.jpg"]
 )
 def test_other_texts_are_no_paths(text: str, photos: PhotoTable) -> None:
-    assert without_folders_above(photos, text) == text
+    assert id_of_path(photos, text) is None

@@ -61,6 +61,25 @@ def test_ids_are_names_however_these_are_composed(model_folder: Path, tmp_path: 
             search.similar("Bern ü.jpg")
 
 
+def test_the_photo_whose_path_is_typed_comes_first(model_folder: Path, tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "photos", 6)
+    names = [
+        "2019/1.jpg",
+        "2019/old/1.jpg",
+        "2019/Copy of 1.jpg",
+        "2019/bw-1.jpg",
+        "old/1.jpg",
+        "2019/old.jpg",
+    ]
+    for number, name in enumerate(names):
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        (photos / f"{number}.jpg").rename(photos / name)
+    with PhotoSearch(index_words(model_folder, photos, tmp_path / "index")) as search:
+        for name in names:
+            for typed in (name, f"/home/me/photos/{name}", f"photos/{name}"):
+                assert search.text(typed).hits[0].id == name
+
+
 def test_photos_are_read_that_only_the_second_index_has(model_folder: Path, tmp_path: Path) -> None:
     photos = write_photos(tmp_path / "photos", 2)
     index = index_words(model_folder, photos, tmp_path / "index")

@@ -30,13 +30,14 @@ def keys_of_photo(path: str) -> Iterator[str]:
 
     That of a photo that came to Google without a suffix has none either: IMG_1.json.
     """
+    path = composed(path)
     stem, dot, suffix = path.rpartition(".")
-    yield composed(path)
-    yield composed(_cut(path))
-    bare, number = _without_number(stem)
-    if number:
-        yield composed(_cut(bare + dot + suffix) + number)
-    yield composed(stem)
+    yield path
+    yield _cut(path)
+    if stem.endswith(")"):
+        bare, number = _without_number(stem)
+        yield _cut(bare + dot + suffix) + number
+    yield stem
 
 
 def read_takeout(data: bytes) -> dict[str, Any] | None:
@@ -59,5 +60,8 @@ def _without_number(name: str) -> tuple[str, str]:
 
 
 def _cut(path: str) -> str:
+    """Return a composed path as the name of its JSON file begins, if that is too long for all of it."""
     folder, slash, name = path.rpartition("/")
+    if len(name) <= _LONGEST and name.isascii():  # nearly all are
+        return path
     return folder + slash + name.encode("utf-16-le")[: 2 * _LONGEST].decode("utf-16-le", "ignore")

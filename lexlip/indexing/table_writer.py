@@ -240,7 +240,7 @@ def split_path(
 
 
 def side_names(source: Source, number: int) -> str:
-    """Return the names of the XMP files beside a photo, with slashes between them; "" if there are none."""
+    """Return the names of a photo's `sides`, with slashes between them; "" if there are none."""
     return "/".join(map(os.path.basename, source.sides(number)))
 
 

@@ -1,6 +1,10 @@
 import json
 import os
+import re
 import time
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +12,10 @@ import pytest
 from PIL import Image
 
 from lexlip.data import open_source
-from lexlip.data.facts import Facts
-from lexlip.data.files import LARGEST_CAPTIONS, LEADS_OUT
+from lexlip.data.facts import Facts, read_embedded
+from lexlip.data.files import LARGEST_CAPTIONS, LEADS_OUT, by_the_clock
 from lexlip.data.folder import walk
+from lexlip.data.side_files import read_xmp
 from lexlip.data.takeout import key_of_json, keys_of_photo, read_takeout
 from tests.data.pictures import encode, jpeg, write
 from tests.data.test_facts import exif, gps, xmp
@@ -64,8 +69,9 @@ NAMES = """
 @pytest.mark.parametrize("names", NAMES.strip().splitlines())
 def test_names(names: str, tmp_path: Path) -> None:
     photo, side = names.strip().split(" = ")
+    title = re.sub(r"\(\d+\)", "", photo)
     write(tmp_path / "a" / photo, jpeg())
-    write(tmp_path / "a" / side, takeout(description="a boat"))
+    write(tmp_path / "a" / side, takeout(title=title, description="a boat"))
     write(tmp_path / "b" / side, takeout(description="a car"))
     assert facts(tmp_path, f"a/{photo}").captions == ("a boat",)
     assert open_source(tmp_path).left == {"beside": 1, "other": 1}
@@ -86,6 +92,74 @@ def test_names(names: str, tmp_path: Path) -> None:
 )
 def test_names_that_are_of_another_photo(photo: str, side: str) -> None:
     assert key_of_json(side) not in set(keys_of_photo(photo))
+
+
+def test_a_long_name_is_composed_before_it_is_cut(tmp_path: Path) -> None:
+    name = "Frühstück_mit_Käthe_und_Jürgen_auf_der_großen_Brücke.jpg"
+    write(tmp_path / unicodedata.normalize("NFD", name), jpeg())
+    write(tmp_path / f"{name[:46]}.json", takeout(title=name, description="a boat"))
+    assert open_source(tmp_path).header(0).captions == ("a boat",)
+    assert walk(tmp_path).left == {"beside": 1}
+
+
+LONG = "photographs_of_the_wedding_of_anna_and_bob_in_paris"
+EMOJI = "😀😃😄😁😆😅😂🤣🥲☺️😊😇🙂🙃😉😌😍🥰😘😗😙😚😋"
+
+
+@pytest.mark.parametrize(
+    ("photo", "title", "of_it"),
+    [
+        (f"{LONG}_1.jpg", f"{LONG}_1.jpg", True),
+        (f"{LONG}_2.jpg", f"{LONG}_1.jpg", False),
+        (f"{LONG}_1.jpg", f"{LONG}_12.jpg", False),
+        (f"{LONG}_1.jpg", f"{LONG}_1", True),
+        (f"{LONG}_1(2).jpg", f"{LONG}_1.jpg", True),
+        (f"{LONG}_1(2).jpg", f"{LONG}_1(2).jpg", True),
+        (f"{LONG}_1-edited.jpg", f"{LONG}_1.heic", True),
+        (f"{LONG}_2-edited.jpg", f"{LONG}_1.heic", False),
+        (f"{LONG}_1.2.jpg", f"{LONG}_1.2", True),
+        (f"{LONG}_a_b_c_d.jpg", f"{LONG}_a&b%c/d.jpg", True),
+        (f"{LONG}_é.jpg", f"{LONG}_e\u0301.jpg", True),
+        (f"{LONG[:47]}.jpg", f"{LONG}_1.jpg", True),  # the photo's name is cut off, too
+        (f"{LONG[:46]}.heic", f"{LONG}_1.heic", True),
+        (f"{LONG[:47]}(3).jpg", f"{LONG}_1.jpg", True),
+        (f"{LONG[:46]}x.jpg", f"{LONG}_1.jpg", False),
+        (f"{LONG[:46]}.jpg", f"{LONG}_1.jpg", False),
+        (f"{EMOJI}😛.jpg", f"{EMOJI}😛😝😜.jpg", True),
+        (f"{EMOJI}😝.jpg", f"{EMOJI}😛😝😜.jpg", False),
+        (f"{LONG}_1.jpg", "\ud83d", False),
+        (f"{LONG}_1.jpg", 3, False),
+    ],
+)
+def test_photos_whose_names_begin_alike_do_not_share_what_is_of_one(
+    photo: str, title: object, of_it: bool, tmp_path: Path
+) -> None:
+    number = "(2)" if "(2)" in photo else "(3)" if "(3)" in photo else ""
+    beginning = EMOJI if photo.startswith("😀") else LONG[:46]
+    write(tmp_path / photo, jpeg())
+    write(tmp_path / f"{beginning}{number}.json", takeout(title=title, description="a boat"))
+    source = open_source(tmp_path)
+    assert len(source.sides(0)) == 1
+    assert source.header(0).captions == (("a boat",) if of_it else ())
+    assert (source.header(0).taken is None) is not of_it
+
+
+def test_nothing_is_looked_for_in_folders_without_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def keys(photo: str) -> Iterator[str]:
+        asked.append(photo)
+        return keys_of_photo(photo)
+
+    monkeypatch.setattr("lexlip.data.folder.keys_of_photo", keys)
+    for name in ("a/IMG_1.jpg", "b/IMG_1.jpg", "IMG_1.jpg"):
+        write(tmp_path / name, jpeg())
+    write(tmp_path / "a/IMG_1.jpg.json", takeout(description="a boat"))
+    assert facts(tmp_path, "a/IMG_1.jpg").captions == ("a boat",)
+    assert facts(tmp_path, "b/IMG_1.jpg").captions == facts(tmp_path).captions == ()
+    assert set(asked) == {"a/IMG_1.jpg"}
 
 
 def test_an_edited_copy_shares_the_json_of_its_original(tmp_path: Path) -> None:
@@ -115,6 +189,35 @@ def test_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.taken, found.place) == ("2019-07-01T12:20:00", LYON)
     assert (found.captions, found.keywords) == (("A boat, ours",), ("Anna", "Bob B."))
     assert (photo.taken, photo.place, photo.captions) == (found.taken, found.place, found.captions)
+
+
+@pytest.mark.parametrize("seconds", [1561976400, 1561976400.5, "1561976400.5", "1561976400"])
+def test_times_may_be_fractions(seconds: object, tmp_path: Path) -> None:
+    write(tmp_path / "IMG_1.jpg", jpeg())
+    write(tmp_path / "IMG_1.jpg.json", takeout(photoTakenTime={"timestamp": seconds}))
+    assert facts(tmp_path).taken == by_the_clock(1561976400)
+
+
+def test_each_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+
+    def parse(data: bytes, read: Callable[[bytes], Any]) -> Any:
+        parsed.append(data)
+        return read(data)
+
+    for name, read in (("read_takeout", read_takeout), ("read_xmp", read_xmp)):
+        monkeypatch.setattr(f"lexlip.data.facts.{name}", partial(parse, read=read))
+    write(tmp_path / "IMG_1.jpg", jpeg())
+    write(tmp_path / "IMG_1.jpg.json", said := takeout(description="of Google"))
+    write(tmp_path / "IMG_1.xmp", packet := xmp(""))
+    assert facts(tmp_path).captions == ("a boat", "ein Boot", "of Google")
+    assert parsed == [packet, said]
+    assert read_embedded(Image.new("RGB", (2, 2)), [said, packet]).captions == (
+        "a boat",
+        "ein Boot",
+        "of Google",
+    )
+    assert parsed[2:] == [said, packet]
 
 
 def test_the_photo_and_xmp_come_first(tmp_path: Path) -> None:

@@ -75,7 +75,6 @@ class App extends Component {
 
 	remember = () => history.replaceState({ ...history.state, scroll: scrollY }, "");
 
-	/** Ask something else. */
 	go(wanted, { replace = false, state = {} } = {}) {
 		const query = ordered(wanted);
 		this.remember();
@@ -436,7 +435,6 @@ class App extends Component {
 			onChange=${(change) => this.go({ ...query, ...change })} />`;
 	}
 
-	/** The photos, or why there are none. */
 	found(query, results) {
 		if (!results.length)
 			return html`<${NoHits} answer=${results.answer} filtered=${isFiltered(query)}

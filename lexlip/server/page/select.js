@@ -198,8 +198,8 @@ export class SelectionBar extends Component {
 	change = async (name, change, said) => {
 		try {
 			const albums = await post(`albums/${encodeURIComponent(name)}`, change);
-			const { length } = albums.left_out ?? [];
-			this.setState({ note: length ? `${said} without ${photos(length)} with an end of line in the name` : said });
+			const left = albums.left_out?.length;
+			this.setState({ note: left ? `${said} without ${photos(left)}: line breaks in names` : said });
 			this.props.onAlbums(albums, name);
 		} catch (error) {
 			this.setState({ note: error instanceof Gone ? "the server does not answer" : error.message });

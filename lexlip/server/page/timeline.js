@@ -91,7 +91,6 @@ export class Timeline extends Component {
 		this.props.self.current = null;
 	}
 
-	/** This month is on the screen. */
 	show(at) {
 		if (at !== this.state.at) this.setState({ at });
 	}

@@ -26,7 +26,7 @@ from lexlip.queries.onnx_text import network
 from lexlip.queries.query_language import UNKNOWN, Query, forms, is_thing, parse_query, read_negations_by
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 from lexlip.sparse.typed_words import Typed, as_query
-from lexlip.words.function_words import QUERY_WORDS
+from lexlip.words.function_words import LEAVE_OUT, QUERY_WORDS
 from lexlip.words.plain_text import spelled, words_in
 from lexlip.words.vocabulary import is_content_word
 
@@ -41,7 +41,7 @@ _ARTICLE = (
 )
 _NEGATION = re.compile(  # of German, French and Spanish
     r"(?:\b(?:aber|und|mit|mais|et|avec|pero|y|con)\s+|,\s*)?"
-    r"(?<![\w'’-])(?:(?:ohne|kein(?:e[mnrs]?)?|sans|aucune?|sin|ning[uú]na?)\s+|pas\s+d(?:e\s+|['’]))"
+    rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+d(?:e\s+|['’]))"
     rf"{_ARTICLE}(?P<words>{_WORD}(?:\s+(?:oder|noch|ou|ni|o)\s+{_ARTICLE}{_WORD})*)(?![\w'’-])",
     re.IGNORECASE,
 )

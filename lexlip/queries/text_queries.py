@@ -38,7 +38,7 @@ from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, for
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
 from lexlip.sparse.typed_words import as_query, load_keywords
-from lexlip.words.function_words import QUERY_LANGUAGES, QUERY_WORDS, is_latin, looks_foreign
+from lexlip.words.function_words import LEAVE_OUT, QUERY_LANGUAGES, QUERY_WORDS, is_latin, looks_foreign
 from lexlip.words.plain_text import words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word
 
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from lexlip.queries.other_languages import OtherLanguages
 
 MIXED = 3  # content words of an English query of which some may be of other languages
+_LEAVES_OUT = re.compile(LEAVE_OUT, re.IGNORECASE)
 _NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
 
 
@@ -130,16 +131,20 @@ class TextQueries:
         """Return the language of a query, as in `Query.language`; English, where others cannot be encoded.
 
         A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
-        words, and half of them are words of other languages alone; or if all words are of one language that
-        has a table, and one is no English word: "chat noir", "le chat". Phrases that English uses do not
-        count: "grand prix", "a day in los angeles". If none of its words is known to be English, nor likely
-        to be mistyped, it is in another language if this has names for all, or the encoder is sure of it.
+        words, and half of them are words of other languages alone; or if one word is no English one, and all
+        are of one language that has a table ("chat noir", "le chat"), or something is left out ("mesa sin
+        comida"). Phrases that English uses do not count: "grand prix", "a day in los angeles". If none of its
+        words is known to be English, nor likely to be mistyped, it is in another language if this has names
+        for all, or the encoder is sure of it.
         """
         written = [word for word in (*query.added, *query.without) if word not in query.chosen]
         folder, text = self._folder_of_others, " ".join([query.sentence, *written])
         if folder is None:
             return ENGLISH
-        if not self._is_foreign_text(folder, text):
+        foreign = self._is_foreign_text(folder, text)
+        if not foreign and written and self._is_foreign_text(folder, query.sentence):
+            foreign, written = True, []  # "Katze -dog"
+        if not foreign:
             return UNKNOWN if self._may_be_foreign(folder, text) and self.others.knows(text) else ENGLISH
         words = words_in(query.sentence)[:MAX_TOKENS]  # what is read
         rest = without_english_phrases(folder, words)
@@ -165,6 +170,8 @@ class TextQueries:
             return True
         if strange and not foreign:
             return False
+        if foreign and _LEAVES_OUT.search(text):
+            return True
         return any(
             (foreign or not (functions & _of_others(self._lexicon)).isdisjoint(words))
             and code in word_tables()

@@ -118,6 +118,9 @@ nel nell nella per senza sono su sul sull sulla tra un una uno è
 MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _MORE.items()}
 """Of further languages in Latin letters, by code: only to tell the language of a query."""
 
+LEAVE_OUT = r"(?<![\w'’-])(?:ohne|kein(?:e[mnrs]?)?|sans|aucune?|sin|ning[uú]na?)\s+"
+"""What stands before a thing that is not to be there, in German, French and Spanish, of any case."""
+
 OF_MORE = frozenset().union(*MORE_BY_LANGUAGE.values())
 
 QUERY_LANGUAGES = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}

@@ -356,7 +356,9 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"un chat à la carte": "fr", "petit déjeuner": "fr", "la fontaine": "fr"},
         **{"deux pom-pom girls sont assises": "fr", "el perro de San Francisco": "es"},
         **{"el niño": "es", "jeune fille": "fr", "das Boot": "de", "un film noir": "fr"},
-        **{"film -noir": "fr", "grand -prix": "fr"},
+        **{"film -noir": "fr", "grand -prix": "fr", "Katze -dog": "de", "grand prix -dog": ""},
+        **{"Mann hat keinen Hut": "de", "mesa sin comida": "es", "coche sin conductor": "es"},
+        **{"Sin City": "", "a city of sin": ""},
         **{"Mann": "de", "Wald": "de", "rot": "", "Thomas Mann": "", "Marco": ""},  # English as names
         **{
             "chat": "",

@@ -1,5 +1,6 @@
 """Shards that a cluster made give the answers of one index, hit by hit and score by score."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +11,17 @@ from click.testing import Result
 
 from lexlip.cluster.shard_indexer import ShardWork
 from lexlip.cluster.shard_queue import ShardQueue
+from lexlip.data import Scenes
 from lexlip.errors import DataError, ModelError
 from lexlip.indexing.api import index
 from lexlip.models.contract import EncodingSettings
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
 from lexlip.search.engines.shard import read_sharded
+from lexlip.search.photo_map import Box
 from lexlip.search.photo_search import PhotoSearch
 from tests.cluster.conftest import add_photos, processors_taken, sharded_index, write_tars
+from tests.data.test_facts import gps
 
 Run = Callable[..., Result]
 QUERIES = ["a dog", "two dogs on the grass", "a red ball -dog", "man^2 +dog", "a dog and a man"]
@@ -172,3 +176,27 @@ def test_captions_of_all_shards_are_searched_together(
             PhotoSearch(many, captions=True)
     lexlip("index", "--update", "--index", many)  # makes up for it
     assert len(found(many)) == 22
+
+
+def test_places_of_shards_are_those_of_one_index(
+    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def placed(scenes: Scenes, number: int) -> bytes:
+        picture = io.BytesIO()
+        scenes.image(number).save(picture, "JPEG", exif=gps(t2=(48, 10 * number, 0)) if number else b"")
+        return picture.getvalue()
+
+    monkeypatch.setattr("tests.cluster.conftest.jpeg_of", placed)
+    many = sharded_index(tmp_path, model_folder, tars=2)
+    index(f"{tmp_path}/tars/*.tar", tmp_path / "one", model_folder)
+    europe = Box(-10, 35, 30, 70)
+    with PhotoSearch(many) as shards, PhotoSearch(tmp_path / "one") as one:
+        near = Filters(near="48.4,11.5", within="30km")
+        found = [search.text("a dog", 20, filters=near, sort="place").hits for search in (shards, one)]
+        assert {hit.id for hit in found[0]} == {hit.id for hit in found[1]}
+        assert [hit.latitude for hit in found[0]] == [hit.latitude for hit in found[1]]
+        assert len(found[0]) > 3
+        assert shards.spots(europe, 4, 4) == one.spots(europe, 4, 4)
+        assert sum(spot.photos for spot in one.spots(europe, 4, 4)) > 3
+        typed = "/home/me/tars/01.tar/3.jpg"
+        assert shards.text(typed).hits[0].id == one.text(typed).hits[0].id == "01.tar/3.jpg"

@@ -28,7 +28,7 @@ from lexlip.retrieval.photo_table import open_photos
 
 OF_PHOTOS = frozenset(
     {"get", "paths", "dates", "dates_of", "select", "same_name", "facets", "read", "send_sealed"}
-    | {"given_counts", "given", "having", "spelled_like"}
+    | {"given_counts", "given", "having", "spelled_like", "held", "places", "located"}
 )
 """Methods of `PhotoTable` that a shard is asked for; all others are of `ImpactSearcher`."""
 

@@ -297,6 +297,16 @@ class ShardedPhotos(PhotoTable):
     def dates(self) -> list[Dated]:
         return sorted(dated for dates in self._searcher.all("dates") for dated in dates)
 
+    def held(self, ids: Sequence[str]) -> set[str]:
+        return {id for _, _, found in self._searcher.holders("held", ids) for id in found}
+
+    def places(self, ids: Sequence[str]) -> dict[str, tuple[float, float]]:
+        found = self._searcher.holders("places", ids)
+        return {id: place for _, _, places in found for id, place in places.items()}
+
+    def located(self, filters: Filters) -> NDArray[np.float64]:
+        return np.concatenate(self._searcher.all("located", filters))
+
     def paths(self) -> dict[str, str]:
         return {id: path for paths in self._searcher.all("paths") for id, path in paths.items()}
 

@@ -121,7 +121,9 @@ def _for_users(error: Exception) -> str | None:
 
 
 def _is_nowhere() -> bool:
+    """Return whether the folder that this process is in was removed."""
     try:
-        return not os.getcwd()  # noqa: PTH109
+        os.getcwd()  # noqa: PTH109
     except FileNotFoundError:
         return True
+    return False

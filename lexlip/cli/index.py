@@ -287,8 +287,10 @@ def _summary(done: Indexed | Updated) -> str:
         read = f"{done.text_read} read, " if done.text_read else ""
         what += f", text: {read}{counted(done.with_text, 'photo')} with some"
     size = f"{done.megabytes:.1f} MB" if done.megabytes >= 1 else f"{1000 * done.megabytes:.0f} kB"
-    speed = encoded / done.seconds
-    rate = f" ({speed:{'.0f' if speed > 9 else '.1g'}} photos/s)" if encoded and not done.text_read else ""
+    rate = ""
+    if encoded and done.seconds and not done.text_read:
+        speed = encoded / done.seconds
+        rate = f" ({speed:{'.0f' if speed > 9 else '.1g'}} photos/s)"
     return f"{what}, {size} in {done.index}, {done.seconds:.1f} s{rate}"
 
 

@@ -156,7 +156,7 @@ filter_options = together(
     click.option(
         "--file-dates",
         is_flag=True,
-        help="If a photo does not tell when it was taken, its file's time counts, also for --sort date.",
+        help="If a photo does not tell when it was taken, its file's name or time counts.",
     ),
     click.option("--folder", metavar="DIR", help="Photos below this folder, as ids begin."),
     click.option(

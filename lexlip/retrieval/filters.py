@@ -98,11 +98,11 @@ class Filters:
         """
         return _begin(self.after) if self.after else -_FAR, _end(self.before) if self.before else _FAR
 
-    def to_sql(self, written: str) -> tuple[str, list[str | float]]:
+    def to_sql(self, of_file: str) -> tuple[str, list[str | float]]:
         """Return them as a condition on the rows of a table of photos, with its values.
 
         Args:
-            written: the SQL for when a file was modified that dates its photo, in nanoseconds since 1970.
+            of_file: the SQL for the date of a photo that only its file dates, as text.
 
         Raises:
             DataError: `within` is given without `near`.
@@ -110,15 +110,12 @@ class Filters:
         if self.within and not self.near:
             raise DataError(FROM_WHERE)
         asked: list[tuple[str, list[str | float]]] = []
-        first, end = self.written
-        for sign, day, seconds in (
-            (">=", self.after, first),
-            ("<", self.before and self.before + LAST, end),
-        ):
-            if day and self.file_dates:
-                asked.append((f"(taken {sign} ? OR {written} {sign} ?)", [day, seconds * 10**9]))
-            elif day:
-                asked.append((f"taken {sign} ?", [day]))  # without OR, which reads the whole table
+        if self.after or self.before:
+            period = [self.after or "", (self.before or "") + LAST]
+            if self.file_dates:
+                asked.append((f"(taken BETWEEN ? AND ? OR {of_file} BETWEEN ? AND ?)", [*period, *period]))
+            else:  # without OR, which reads the whole table
+                asked.append(("taken BETWEEN ? AND ?", [*period]))
         if self.below and self.below.isascii():  # "0" is the character after "/"
             asked.append(("id > ? AND id < ?", [f"{self.below}/", f"{self.below}0"]))
         elif self.below:

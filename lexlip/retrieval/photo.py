@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 from lexlip.data.files import modified
 from lexlip.retrieval.given_words import Texts, texts_of
 from lexlip.retrieval.text_lines import TextLine
+from lexlip.words.file_names import date_in
 
 DatedBy = Literal["camera", "file", "unknown"]
-"""What says when a photo was taken: it itself, or only the time of its file."""
+"""What says when a photo was taken: it itself, or only its file, by its name or time."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
@@ -97,13 +98,18 @@ def dated_by(date: str | None, by_file: bool) -> DatedBy:
 
 
 def dated(id: str, taken: str | None, start: int | None, state: str) -> Dated:
-    """Return a photo's date: when it was taken; if it does not tell, when its file was modified.
-
-    A tar, in which a photo has a `start`, tells nothing of the photos in it. For the others see `Photo`.
-    """
-    if taken is None and start is None and state:
-        return Dated(id, modified(state), True)
+    """Return a photo's date: when it was taken, or if it does not tell, that of its file; see `Photo`."""
+    if taken is None and (date := file_date(id, start, state)):
+        return Dated(id, date, True)
     return Dated(id, taken if taken and _DATE.fullmatch(taken) else None, False)
+
+
+def file_date(id: str, start: int | None, state: str) -> str | None:
+    """Return the date in the name of a photo's file, or else when it was modified: "2019-07-01T12:30:00".
+
+    A tar, in which a photo has a `start`, tells no time of the photos in it.
+    """
+    return date_in(id) or (modified(state) if start is None and state else None)
 
 
 class Listed(NamedTuple):

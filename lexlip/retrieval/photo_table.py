@@ -36,7 +36,7 @@ from lexlip.retrieval.collection import check_stored, locate, place_now
 from lexlip.retrieval.filters import Filters, group_alike
 from lexlip.retrieval.given_table import GivenWordsTable
 from lexlip.retrieval.given_words import Phrase, Texts
-from lexlip.retrieval.photo import Dated, Listed, Photo, dated
+from lexlip.retrieval.photo import Dated, Listed, Photo, dated, file_date
 from lexlip.retrieval.plain_tables import (
     COLUMNS,
     FORMAT,
@@ -46,7 +46,6 @@ from lexlip.retrieval.plain_tables import (
     ROOT_COLUMNS,
     TEXT_COLUMNS,
     TYPES,
-    WRITTEN,
     PlainTables,
     connect,
     row_sum,
@@ -169,9 +168,9 @@ class PhotoTable(GivenWordsTable):
         return "state" if "state" in self._columns else "''"
 
     @property
-    def _written(self) -> str:
-        """When the file was modified of a photo that it dates, as SQL; see `lexlip.retrieval.photo.dated`."""
-        return WRITTEN if "state" in self._columns else "NULL"
+    def _of_file(self) -> str:
+        """The date of a photo that only its file dates, as SQL; see `lexlip.retrieval.photo.file_date`."""
+        return f"CASE WHEN taken IS NULL THEN file_date(id, start, {self._state}) END"
 
     def digests(self) -> dict[str, str]:
         """Return what identifies the content of every photo, by id."""
@@ -213,7 +212,7 @@ class PhotoTable(GivenWordsTable):
         """Return the ids of the photos that meet conditions, in any order."""
         if filters.circle and "latitude" not in self._columns:
             return []
-        condition, values = filters.to_sql(self._written)
+        condition, values = filters.to_sql(self._of_file)
         return [id for (id,) in self._all(f"SELECT id FROM photos WHERE {condition}", values)]
 
     def _texts(self, ids: Sequence[str]) -> dict[str, Texts]:
@@ -271,7 +270,7 @@ class PhotoTable(GivenWordsTable):
         """Return the places that are known of photos that meet conditions, degrees north and east [n, 2]."""
         if "latitude" not in self._columns:
             return self._degrees([])
-        condition, values = filters.to_sql(self._written)
+        condition, values = filters.to_sql(self._of_file)
         where = f"{_HAS_PLACE} AND {condition}"
         return self._degrees(self._all(f"SELECT latitude, longitude FROM photos WHERE {where}", values))
 
@@ -303,7 +302,7 @@ class PhotoTable(GivenWordsTable):
             folders.update(_folders_above(id))
         first, last, taken, by_file_time, captioned = self._all(
             "SELECT substr(min(taken), 1, 10), substr(max(taken), 1, 10), count(taken),"
-            f" count({self._written}), total(words != '') FROM photos"
+            f" count({self._of_file}), total(words != '') FROM photos"
         )[0]
         if not all(isinstance(day, str | None) for day in (first, last)):  # SQLite keeps anything
             raise self._damaged(f"{first!r:.60} is no date")
@@ -589,6 +588,7 @@ def _connect(file: Path) -> PlainTables:
     address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
     connection = connect(address, uri=True, check_same_thread=False)
     connection.create_function("composed", 1, composed, deterministic=True)
+    connection.create_function("file_date", 3, file_date, deterministic=True)
     connection.create_function("distance", 4, distance, deterministic=True)
     return connection
 

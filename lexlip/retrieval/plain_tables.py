@@ -80,10 +80,6 @@ TYPES: dict[str, Any] = {
 }
 """Of the columns that a `Photo` has."""
 
-WRITTEN = """CASE WHEN taken IS NULL AND start IS NULL AND state GLOB '[0-9]* *[0-9] *'
-    THEN CAST(substr(state, instr(state, ' ') + 1) AS INTEGER) END"""
-"""When a photo's file was modified, in nanoseconds since 1970, of one that its file dates, else NULL."""
-
 HAS_PLACES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'latitude'"
 HAS_STATES = "SELECT 1 FROM pragma_table_info('photos') WHERE name = 'state'"
 

@@ -5,7 +5,7 @@
     id, model, scheme   as in every export
     words               weights by the number of the word
     taken, place        of the photo, and
-    modified            of one that does not tell when it was taken: when its file was, in seconds since 1970
+    modified            of one that does not tell when it was taken: the date of its file, seconds since 1970
     folders             all folders that it lies in, from the uppermost on, and
     said                the words of its captions and keywords, for filters
     given               the same texts, and its names, as `lexlip.retrieval.given_words` has them, and
@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, TypedDict
 
@@ -42,12 +43,15 @@ from lexlip.retrieval.given_words import texts_of
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.text_lines import lines_of
 from lexlip.sparse.quantize import TOO_LARGE
+from lexlip.words.file_names import date_in
 from lexlip.words.plain_text import composed
 
 FORMAT = 2
 ABOUT = "lexlip"
 MODIFIED = "modified"
 """What an index says of itself, in `extra`, whose documents have this field: those of older ones lack it."""
+OF_NAMES = 2
+"""Its value there, if the field has dates in names too; in older indexes it is 1."""
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
@@ -245,10 +249,9 @@ def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
         name: [" ".join(words) for words in of_field if words]
         for name, of_field in texts_of(id, texts, lines).items()
     }
-    by_file = facts["taken"] is None and facts["start"] is None  # as `lexlip.retrieval.photo.dated` has it
     return {
         "taken": facts["taken"],
-        "modified": modified_at(facts["state"]) if by_file else None,
+        "modified": _modified(id, facts) if facts["taken"] is None else None,
         "place": facts["place"] and {"lat": facts["place"][0], "lon": facts["place"][1]},
         "folders": [composed(above) for above in _folders_above(id)],
         "said": list(dict.fromkeys(words_of(" ".join(texts)))),
@@ -258,6 +261,13 @@ def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
         ),
         "facts": facts,
     }
+
+
+def _modified(id: str, facts: dict[str, Any]) -> int | None:
+    """Return the date of a photo's file in seconds since 1970; see `lexlip.retrieval.photo.file_date`."""
+    if named := date_in(id):
+        return int(datetime.fromisoformat(named).timestamp())
+    return modified_at(facts["state"]) if facts["start"] is None else None
 
 
 def _folders_above(id: str) -> list[str]:

@@ -48,7 +48,7 @@ class Narrowed(_Strict):
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
     file_dates: bool = Field(
         False,
-        description="Whether the time of its file counts for a photo that does not tell when it was taken.",
+        description="Whether the name or time of its file dates a photo that does not tell when it was taken.",
     )
 
 
@@ -171,7 +171,7 @@ class AlbumChange(_Strict):
     remove: list[str] = Field([], description="The keys of photos that leave it.")
 
 
-_DATE: Any = Field(description="`taken`, or if that is unknown, when its file was modified.")
+_DATE: Any = Field(description="`taken`, or else the date in its file's name, or when that was modified.")
 _DATED: Any = Field(description="What says so.")
 _LATITUDE: Any = Field(description="Degrees north, WGS 84; null is unknown, as is longitude.")
 _BY_FILE_TIME: Any = Field(description="How many of these are dated by their files alone.")

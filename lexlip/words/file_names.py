@@ -1,10 +1,11 @@
-"""Names of files that every system can have."""
+"""Names of files: such as every system can have, and dates in them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import PurePath
 
 from lexlip.words.plain_text import composed, readable, whole
@@ -13,6 +14,11 @@ LONGEST_NAME = 200  # bytes, so that a number and a mark of what is not complete
 
 _SIGNS = re.compile(r'[<>:"/\\|?*]')  # which some system keeps for itself
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # of Windows, whatever follows
+_DATE = re.compile(  # years from 1970 on; it takes no letters, so that what is no date hides none behind it
+    r"(?<![0-9])(?=(19[7-9][0-9]|20[0-9]{2})([-_.]?)([0-9]{2})\2([0-9]{2})"  # 20190704, 2019-07-04
+    r"(?:(?: at |[-_. T]?)([0-9]{2}|[0-9](?=[.:]))[-_.:]?([0-9]{2})[-_.:]?([0-9]{2})(?:[0-9]{3})?"
+    r"(?:\s?([AP])M)?)?(?![0-9]))"  # 153012, 15.30.12, 153012123, "at 3.30.12 PM"
+)
 
 
 def file_name(path: str) -> str:
@@ -23,6 +29,28 @@ def file_name(path: str) -> str:
     name = _SIGNS.sub("_", readable(whole(PurePath(path).name))).rstrip(". ") or "photo"
     stem, ending = _parts(f"_{name}" if _DEVICE.match(name) else name)
     return stem.encode()[: LONGEST_NAME - len(ending.encode())].decode(errors="ignore") + ending
+
+
+def date_in(path: str) -> str | None:
+    """Return the date in the name of a file, as phones and programs write it, as ISO 8601, to the second.
+
+    So IMG_20190704_153012.jpg has 2019-07-04T15:30:12, and IMG-20190704-WA0003.jpg the beginning of that day.
+    The year is one from 1970 to the next one; a time that cannot be is left out.
+    """
+    for found in _DATE.finditer(path, path.rfind("/") + 1):
+        year, _, month, day, *time, half = found.groups()
+        try:
+            on = date(int(year), int(month), int(day))
+        except ValueError:
+            continue
+        if on.year > date.today().year + 1:
+            continue
+        hour, minute, second = (int(part or 0) for part in time)
+        if half:
+            hour = hour % 12 + 12 * (half == "P")
+        is_time = hour < 24 and minute < 60 and second < 60
+        return f"{on}T{hour:02}:{minute:02}:{second:02}" if is_time else f"{on}T00:00:00"
+    return None
 
 
 def same_name(name: str) -> str:

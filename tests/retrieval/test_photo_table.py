@@ -342,6 +342,32 @@ def test_a_photo_that_knows_no_date_has_that_of_its_file(photos: Path, tmp_path:
     ]
 
 
+def test_a_date_in_a_name_comes_before_that_of_the_file(photos: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(("IMG-20190704-WA0003", "20190705_153012", "20191399")):
+        (photos / f"{number}.jpg").rename(photos / f"{name}.jpg")
+    source = open_source(photos)
+    facts = [Facts(state=source.state(number)) for number in range(6)]
+    number = next(n for n, item in enumerate(source.items) if item.id.startswith("20190705"))
+    facts[number] = replace(facts[number], taken="2018-07-01T12:30:00")
+    with table(source, tmp_path / "index", facts) as made:
+        dates = {id: (date, by_file) for id, date, by_file in made.dates()}
+        day = Filters("2019-07-04", "2019-07-04", file_dates=True)
+        assert made.select(day) == ["IMG-20190704-WA0003.jpg"]
+        assert made.select(replace(day, file_dates=False)) == []
+        assert made.facets()["by_file_time"] == 5
+    assert dates["IMG-20190704-WA0003.jpg"] == ("2019-07-04T00:00:00", True)
+    assert dates["20190705_153012.jpg"] == ("2018-07-01T12:30:00", False)
+    assert dates["20191399.jpg"][0] not in (None, "2019-07-04T00:00:00")
+
+
+def test_a_photo_in_a_tar_is_dated_by_its_name(photos: Path, tmp_path: Path) -> None:
+    data = (photos / "0.jpg").read_bytes()
+    write_tar(tmp_path / "a.tar", {"IMG_20190704_153012.jpg": data, "boat.jpg": data})
+    with table(open_source(tmp_path / "a.tar"), tmp_path / "index") as made:
+        assert [date for _, date, _ in made.dates()] == ["2019-07-04T15:30:12", None]
+        assert made.select(Filters("2019", file_dates=True)) == ["a.tar/IMG_20190704_153012.jpg"]
+
+
 @pytest.mark.parametrize("change", ["ALTER TABLE photos DROP COLUMN state", "UPDATE photos SET state = ''"])
 def test_an_older_table_knows_no_files_dates(photos: Path, tmp_path: Path, change: str) -> None:
     source = open_source(photos)

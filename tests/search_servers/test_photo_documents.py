@@ -1,5 +1,6 @@
 """Weights and facts as documents, and back."""
 
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,17 @@ def test_facts_come_back(tmp_path: Path) -> None:
     assert changed["given"]["caption"][0] == "other words"
     assert "man" not in changed["said"]
     assert (changed["words"], changed["id"]) == (document["words"], document["id"])
+
+
+def test_a_date_in_a_name_comes_before_that_of_the_file(photos: Path) -> None:
+    (photos / "0.jpg").rename(photos / "IMG_20190704_153012.jpg")
+    source = open_source(photos)
+    ids = [item.id for item in source.items]
+    rows = Rows.of(csr_matrix(np.ones((6, 1))))
+    known = [(number, Facts(state="7 5000000000 1")) for number in range(6)]
+    found = [document["modified"] for _, document in documents(source, rows, known, MADE, {})]
+    named = int(datetime(2019, 7, 4, 15, 30, 12).timestamp())
+    assert found == [named if id.startswith("IMG") else 5 for id in ids]
 
 
 @pytest.mark.parametrize(

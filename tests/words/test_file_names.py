@@ -1,9 +1,10 @@
 import unicodedata
+from datetime import datetime
 from itertools import islice
 
 import pytest
 
-from lexlip.words.file_names import Names, file_name, numbered
+from lexlip.words.file_names import Names, date_in, file_name, numbered
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,41 @@ def test_no_two_names_are_the_same_on_any_system() -> None:
     ]
     composed, decomposed = "e/\u00fc.jpg", "f/u\u0308.jpg"
     assert len({unicodedata.normalize("NFC", names.take(photo)) for photo in (composed, decomposed)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "date"),
+    [
+        ("a/IMG-20190704-WA0003.jpg", "2019-07-04T00:00:00"),
+        ("IMG_20190704_153012.jpg", "2019-07-04T15:30:12"),
+        ("PXL_20210704_153012123.MP.jpg", "2021-07-04T15:30:12"),
+        ("20190704_153012(1).jpg", "2019-07-04T15:30:12"),
+        ("20190704153012.jpg", "2019-07-04T15:30:12"),
+        ("Screenshot_20190704-153012_Maps.png", "2019-07-04T15:30:12"),
+        ("Screenshot 2019-07-04 at 15.30.12.png", "2019-07-04T15:30:12"),
+        ("Screenshot 2019-07-04 at 3.30.12\u202fPM.png", "2019-07-04T15:30:12"),
+        ("Screenshot 2019-07-04 at 12.30.12 AM.png", "2019-07-04T00:30:12"),
+        ("signal-2019-07-04-15-30-12.jpg", "2019-07-04T15:30:12"),
+        ("signal-2019-07-04-153012.jpg", "2019-07-04T15:30:12"),
+        ("photo_2019-07-04_15-30-12.jpg", "2019-07-04T15:30:12"),
+        ("2019-07-04T15:30:12.jpg", "2019-07-04T15:30:12"),
+        ("12345678 2019.07.04.jpg", "2019-07-04T00:00:00"),
+        ("20190704_253012.jpg", "2019-07-04T00:00:00"),
+        ("20190704_1530123.jpg", "2019-07-04T00:00:00"),
+        ("20200229.jpg", "2020-02-29T00:00:00"),
+        ("20190229_153012.jpg", None),
+        ("10000000.jpg", None),
+        ("20191399.jpg", None),
+        ("19690704.jpg", None),
+        (f"IMG_{datetime.now().year + 1}0704_153012.jpg", f"{datetime.now().year + 1}-07-04T15:30:12"),
+        (f"IMG_{datetime.now().year + 2}0704_153012.jpg", None),
+        ("000020190704.jpg", None),
+        ("201907041.jpg", None),
+        ("2019-0704.jpg", None),
+        ("2019-07-04/boat.jpg", None),
+        ("\u0662\u0660\u0661\u0669\u0660\u0667\u0660\u0664.jpg", None),
+        ("", None),
+    ],
+)
+def test_dates_in_names(name: str, date: str | None) -> None:
+    assert date_in(name) == date

@@ -67,7 +67,8 @@ def keywords(
     unwritable = files.unwritable() if write else {}
     skipped += [Skipped(photos.items[number].id, why) for number, why in unwritable.items()]
     found: dict[str, dict[str, float]] = {}
-    changed = []
+    changed: list[str] = []
+    unwritten: list[DataError] = []
 
     def change(id: str, words: dict[str, float]) -> None:
         try:
@@ -76,12 +77,15 @@ def keywords(
         except UnreadableImage as error:
             skipped.append(Skipped(files.of(number_of[id]), error.reason))
         except DataError as error:
+            unwritten.append(error)
             skipped.append(Skipped(id, str(error)))
 
     with interruptible("what was written stays, and the same command goes on"):
         if remove:
             for id in ProgressBar(number_of, "photos", unit="photo", delay=2, disable=as_json):
                 change(id, {})
+            if unwritten and not changed:
+                raise DataError(f"no words were taken out beside the photos of {source}: {unwritten[0]}")
         else:
             from lexlip.queries.photo_encoder import open_encoder
             from lexlip.queries.photo_vectors import PhotoVectors

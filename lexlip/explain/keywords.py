@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,10 +61,10 @@ class SideFiles:
         for number in range(len(self.source)):
             path = self.of(number)
             folder = os.path.dirname(path)  # noqa: PTH120
-            if folder in tried and not os.path.isdir(path):  # noqa: PTH112
-                continue
             try:
-                check_output(path)
+                _check_may_change(path)
+                if folder not in tried or os.path.isdir(path):  # noqa: PTH112
+                    check_output(path)
                 tried.add(folder)
             except DataError as error:
                 reasons[number] = str(error)
@@ -77,7 +79,7 @@ class SideFiles:
 
         Raises:
             UnreadableImage: the file is no XMP, or leads out of the folder; it stays as it is.
-            DataError: it cannot be written.
+            DataError: it cannot be written, or is read-only, though its folder may let it be replaced.
         """
         path = self.of(number)
         there = os.path.lexists(path)
@@ -88,6 +90,7 @@ class SideFiles:
             raise UnreadableImage(str(error), path) from error
         if changed is None:
             return False
+        _check_may_change(path)
         place = Path(path).resolve()
         with writing(path):
             if changed:
@@ -98,6 +101,13 @@ class SideFiles:
             else:
                 place.unlink()
         return True
+
+
+def _check_may_change(path: str) -> None:
+    """Raise DataError if a file is there that nobody, or not this user, may write."""
+    with writing(path), suppress(FileNotFoundError):
+        if not (os.stat(path).st_mode & 0o222 and os.access(path, os.W_OK)):  # noqa: PTH116
+            raise PermissionError(errno.EACCES, "it is read-only")
 
 
 def _stem(id: str) -> str:

@@ -48,7 +48,7 @@ class Narrowed(_Strict):
     album: str | None = Field(None, max_length=100, description="Photos of this album.")
     file_dates: bool = Field(
         False,
-        description="Whether the name or time of its file dates a photo that does not tell when it was taken.",
+        description="Whether the name or time of its file dates a photo that does not tell its date.",
     )
 
 

@@ -107,6 +107,36 @@ def test_photos_beside_which_nothing_can_be_written_are_named(
     assert len(answer["written"]) == 5
 
 
+def test_a_file_that_is_read_only_stays_as_it_is(lexlip: Run, photos: Path, knowing: Path) -> None:
+    how = ["--model", knowing, "--sure", "0.1"]
+    as_json(lexlip, "keywords", "photos", "--write", *how)
+    side = photos / "0.jpg.xmp"
+    side.chmod(0o444)
+    before = side.read_bytes()
+    named = [{"id": "0.jpg", "reason": f"cannot write {side}: it is read-only"}]
+    assert as_json(lexlip, "keywords", "photos", "--write", *how[:-1], "0.5")["skipped"] == named
+    removed = as_json(lexlip, "keywords", "photos", "--remove")
+    assert (removed["skipped"], len(removed["written"])) == (named, 5)
+    assert side.read_bytes() == before
+    says = error(lexlip("keywords", "photos", "--remove", code=2))
+    assert says.endswith(f"no words were taken out beside the photos of photos: {named[0]['reason']}")
+    side.chmod(0o644)
+    assert as_json(lexlip, "keywords", "photos", "--remove")["written"] == [str(side)]
+    assert lexlip("keywords", "photos", "--remove").stdout == "taken out of 0 XMP files\n"
+
+
+def test_words_that_cannot_be_taken_out(lexlip: Run, photos: Path, knowing: Path) -> None:
+    as_json(lexlip, "keywords", "photos", "--write", "--model", knowing, "--sure", "0.1")
+    mount(photos, "--bind", str(photos))
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(photos)], check=True)
+        says = error(lexlip("keywords", "photos", "--remove", code=2))
+        assert says.startswith("no words were taken out beside the photos of photos: cannot write ")
+        assert says.endswith(f"{photos}/0.jpg.xmp: it is read-only")
+    finally:
+        unmount(photos)
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

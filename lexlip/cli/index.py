@@ -224,8 +224,11 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return
+    from lexlip.data.source import MISPLACED
+
     unlisted = {place.id for place in done.unlisted}
-    show_skipped([skip for skip in done.skipped if skip.id not in unlisted], " (--json lists all)")
+    shown = [skip for skip in done.skipped if skip.id not in unlisted and skip.reason != MISPLACED]
+    show_skipped(shown, " (--json lists all)")
     for line in filter(None, _notes(done)):
         click.echo(line, err=True)
     if repair and isinstance(done, Updated):
@@ -237,11 +240,13 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
 
 def _notes(done: Indexed | Updated) -> Iterator[str]:
     """Yield what the user should know besides the photos that were skipped."""
+    from lexlip.data.source import MISPLACED
     from lexlip.indexing.report import Updated
 
     if done.unlisted:
         yield _unlisted(done)
     yield _files(done.files)
+    yield _misplaced([skip.id for skip in done.skipped if skip.reason == MISPLACED])
     if done.captions_left_out:
         photos = counted(done.captions_left_out, "photo")
         yield (
@@ -302,6 +307,16 @@ def _files(files: Mapping[str, int]) -> str:
         return ""
     fates = ", ".join(f"{files[fate]} {said}" for fate, said in LEFT.items() if files[fate])
     return f"{counted(sum(files.values()), 'file')}: {counted(files['photos'], 'photo')}, {fates}"
+
+
+def _misplaced(ids: Sequence[str]) -> str:
+    """Return in one line which photos have GPS that cannot be; "" if there are none."""
+    if not ids:
+        return ""
+    more = f" and {len(ids) - SHOWN} more (--json lists all)" if len(ids) > SHOWN else ""
+    tell = "photo tells" if len(ids) == 1 else "photos tell"
+    named = ", ".join(ids[:SHOWN])
+    return readable(f"note: {len(ids)} {tell} a place that cannot be, which is left out: {named}{more}")
 
 
 def _unlisted(done: Indexed | Updated) -> str:

@@ -51,7 +51,8 @@ class Embedded(NamedTuple):
 
     It was taken by the camera's clock: "2019-07-01T12:30:00". The camera is its maker and model; captions are
     IPTC's, and XMP's descriptions in every language; keywords those of EXIF, IPTC and XMP; Google Takeout's
-    description and people are among them. The place, by GPS, is degrees north and degrees east (WGS 84).
+    description and people are among them. The place, by GPS, is degrees north and degrees east (WGS 84);
+    `misplaced` if EXIF or XMP tell one that cannot be, and nothing tells another.
     """
 
     taken: str | None = None
@@ -59,6 +60,7 @@ class Embedded(NamedTuple):
     captions: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     place: tuple[float, float] | None = None
+    misplaced: bool = False
 
 
 class Side(NamedTuple):
@@ -98,7 +100,8 @@ def read_embedded(image: Image.Image, sides: Iterable[bytes | Side] = ()) -> Emb
         exif.camera,
         _distinct(caption for part in parts for caption in part.captions),
         _distinct(keyword for part in parts for keyword in part.keywords),
-        next((part.place for part in parts if part.place), None),
+        place := next((part.place for part in parts if part.place), None),
+        place is None and any(part.misplaced for part in parts),
     )
 
 
@@ -121,17 +124,19 @@ def _exif(image: Image.Image) -> Embedded:
         if isinstance(keywords, tuple):
             keywords = bytes(keywords)
         texts = _text(keywords.decode("utf-16-le", "ignore"), 10 * LONGEST_TEXT).split(";")
-        return Embedded(taken, camera or None, (), _distinct(map(_text, texts)), _exif_place(exif))
+        return Embedded(taken, camera or None, (), _distinct(map(_text, texts)), *_exif_place(exif))
     except Exception:  # Pillow raises nearly anything for broken EXIF
         return Embedded()
 
 
-def _exif_place(exif: Image.Exif) -> tuple[float, float] | None:
-    try:
+def _exif_place(exif: Image.Exif) -> tuple[tuple[float, float] | None, bool]:
+    """Return the place, and whether one is told that cannot be."""
+    place, told = None, False
+    with suppress(Exception):  # the rest of EXIF counts all the same
         tags = exif.get_ifd(_GPS)
-        return _place(*(_degrees(tags[of + 1], _text(tags[of])) for of in (_LATITUDE_REF, _LONGITUDE_REF)))
-    except Exception:  # the rest of EXIF counts all the same
-        return None
+        told = _LATITUDE_REF + 1 in tags and _LONGITUDE_REF + 1 in tags
+        place = _place(*(_degrees(tags[of + 1], _text(tags[of])) for of in (_LATITUDE_REF, _LONGITUDE_REF)))
+    return place, told and place is None
 
 
 def _degrees(parts: Iterable[Any], letter: str) -> float:
@@ -182,10 +187,12 @@ def _of_xmp(root: Any) -> Embedded:
     )
     own = set(map(_text, found.get(f"{_OWN}words", ())))  # which `lexlip keywords` wrote
     place = None
-    with suppress(ValueError, ArithmeticError, LookupError):
-        sides = (_text(found[f"{_XMP_EXIF}GPS{name}"][0]) for name in ("Latitude", "Longitude"))
+    told = [found.get(f"{_XMP_EXIF}GPS{name}") for name in ("Latitude", "Longitude")]
+    with suppress(ValueError, ArithmeticError, LookupError, TypeError):
+        sides = (_text(sides[0]) for sides in told if sides)
         place = _place(*(_degrees(side[:-1].split(","), side[-1]) for side in sides))
-    return Embedded(taken, None, captions, tuple(word for word in keywords if word not in own), place)
+    keywords = tuple(word for word in keywords if word not in own)
+    return Embedded(taken, None, captions, keywords, place, place is None and all(told))
 
 
 def _of_takeout(told: dict[str, Any]) -> Embedded:
@@ -260,8 +267,8 @@ _WEIGHTS = np.uint64(1) << np.arange(63, -1, -1, dtype=np.uint64)
 class Facts:
     """Facts about one photo, upright; the defaults say that nothing is known.
 
-    For taken, camera, captions, keywords and place see `Embedded`. Size and digest are of the file's bytes;
-    the state that of the file when it was read, see `lexlip.data.Source.state`, or "".
+    For taken, camera, captions, keywords, place and misplaced see `Embedded`. Size and digest are of the
+    file's bytes; the state that of the file when it was read, see `lexlip.data.Source.state`, or "".
     """
 
     width: int = 0
@@ -275,6 +282,7 @@ class Facts:
     fingerprint: int | None = None
     state: str = ""
     place: tuple[float, float] | None = None
+    misplaced: bool = False
 
 
 def digest(data: bytes) -> str:

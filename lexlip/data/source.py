@@ -50,6 +50,9 @@ LEFT = {
 """What becomes of files that are no photos, and how to say that; a folder that is left out counts as one."""
 
 
+MISPLACED = "it is indexed without a place, as its GPS tells one that cannot be"
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One photo: an id that is unique within its source, and its captions (there may be none).
@@ -240,6 +243,11 @@ class Source(ABC):
         """Return whether JSON of Google Takeout is of the photo that it stands beside, by its title."""
         return True
 
+    def check_place(self, index: int, facts: Facts) -> None:
+        """Name a photo in `skipped` whose place cannot be."""
+        if facts.misplaced:
+            self.skipped.append(Skipped(self.items[index].id, MISPLACED))
+
     def _skip_beside(self, index: int, path: str, reason: str) -> None:
         """Add a file beside a photo to `skipped`, once."""
         if path not in self._broken:
@@ -365,6 +373,10 @@ class View(Source):
     def _read_sides(self, index: int) -> list[Side]:
         source, index = self.origin(index)
         return source._read_sides(index)
+
+    def check_place(self, index: int, facts: Facts) -> None:
+        source, index = self.origin(index)
+        source.check_place(index, facts)
 
     def same(self, index: int) -> Sequence[str]:
         source, index = self.origin(index)

@@ -195,6 +195,7 @@ class TableWriter:
         self._roots = {f"{absolute.rstrip('/')}/": numbers[absolute] for absolute, _ in roots}
 
     def _row(self, number: int, facts: Facts) -> tuple[Any, ...]:
+        self.source.check_place(number, facts)
         id, captions = self.source.items[number].id, self.source.items[number].captions
         unsigned = facts.fingerprint
         signed = unsigned if unsigned is None or unsigned < 2**63 else unsigned - 2**64

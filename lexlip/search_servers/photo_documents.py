@@ -207,6 +207,7 @@ def documents(
     roots = [f"{Path(root).expanduser().absolute()}".rstrip("/") for root in source.roots]
     for row, (number, facts) in enumerate(photos):
         columns, weights = rows.row(row)
+        source.check_place(number, facts)
         id = source.items[number].id
         document = Document(id, columns.tolist(), weights.tolist())
         stored = {**_stored_facts(source, number, facts, roots), **texts.get(facts.digest, NO_TEXT)}

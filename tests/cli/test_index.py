@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from anserini_bridge import ImpactSearcher, read_metadata
 from lexlip import index
@@ -51,6 +52,23 @@ def test_what_is_said_and_written(lexlip: Run, photos: Path) -> None:
     assert done["postings"] == read_metadata("there").postings == written.postings
     size = sum(file.stat().st_size for file in Path("there").rglob("*") if file.is_file())
     assert done["megabytes"] == pytest.approx(size / 1e6)
+
+
+def test_photos_whose_place_cannot_be_are_named(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    for number, north in enumerate((95.0, 48.0, 0.0)):
+        exif = Image.Exif()
+        exif[0x8825] = {1: "N", 2: (north, 0.0, 0.0), 3: "E", 4: (0.0, 0.0, 0.0)}
+        with Image.open(photos / f"{number}.jpg") as image:
+            image.save(photos / f"{number}.jpg", exif=exif)
+    said = "a place that cannot be, which is left out: "
+    result = lexlip("index", "photos")
+    assert result.stderr == f"note: 2 photos tell {said}0.jpg, 2.jpg\n"
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.jpg").write_bytes((photos / "5.jpg").read_bytes())
+    named = as_json(lexlip, "index", "photos", "more", "--index", "there")["skipped"]
+    assert [one["id"] for one in named] == ["photos/0.jpg", "photos/2.jpg"]
+    (photos / "2.jpg").touch()  # the others are not read again
+    assert lexlip("index", "photos").stderr == f"note: 1 photo tells {said}2.jpg\n"
 
 
 @pytest.mark.parametrize(

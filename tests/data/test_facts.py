@@ -150,6 +150,24 @@ def test_places_of_xmp(latitude: str, longitude: str, place: tuple[float, float]
     assert read_embedded(saved(), [xmp("", elements)]).place == expected
 
 
+def test_a_place_that_cannot_be_is_told() -> None:
+    degrees = 'xmlns:exif="http://ns.adobe.com/exif/1.0/" exif:GPSLatitude="{}" exif:GPSLongitude="{}"'
+    right, wrong = xmp(degrees.format("1,0N", "2,0E")), xmp(degrees.format("95,0N", "2,0E"))
+    half = xmp('xmlns:exif="http://ns.adobe.com/exif/1.0/" exif:GPSLatitude="95,0N"')
+    for exif, sides, misplaced in (
+        (gps(), [], False),
+        (gps(t2=(95, 0, 0)), [], True),
+        (gps(t2=(0, 0, 0), t4=(0, 0, 0)), [], True),
+        (gps(t3="X"), [], True),
+        (gps(t2=None, t4=None), [], False),  # of when, and not of where
+        (gps(t4=(200, 0, 0)), [right], False),
+        (b"", [wrong], True),
+        (b"", [half], False),
+        (gps(), [wrong], False),
+    ):
+        assert read_embedded(saved(exif=exif) if exif else saved(), sides).misplaced == misplaced
+
+
 def test_a_place_beside_a_photo_comes_first() -> None:
     packet = xmp(
         'xmlns:exif="http://ns.adobe.com/exif/1.0/" exif:GPSLatitude="1,0N" exif:GPSLongitude="2,0E"'

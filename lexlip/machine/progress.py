@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from threading import Lock, Timer
+from threading import Lock, RLock, Timer
 from typing import Any, Self
 
 from tqdm import tqdm
@@ -24,6 +24,9 @@ class ProgressBar(tqdm):
         if not sys.stderr.isatty():
             options |= {"file": _Lines(), "ncols": 0, "mininterval": 1, "miniters": 1, "position": 0}
         super().__init__(*args, **options)
+
+
+ProgressBar.set_lock(RLock())  # tqdm's own has a semaphore of the system, which a process that is killed leaves
 
 
 class _Lines:

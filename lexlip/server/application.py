@@ -171,7 +171,8 @@ class Guard:
         try:
             answer = self._meet(Request(scope))
             if answer is None:
-                await self.app(scope, receive, send_safely)
+                asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # uvicorn sends no body
+                await self.app(asked, receive, send_safely)
                 return
         except ClientDisconnect:
             return  # nobody waits for an answer

@@ -157,7 +157,8 @@ class Thumbnails:
         """Write a thumbnail; where that is not possible it is made again next time."""
         path = self._path(name)
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(exist_ok=True)  # not what it is in: an index that is moved away stays away
+            path.parent.mkdir(exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=name, suffix=".tmp")
             try:
                 with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,6 @@
 import io
+import signal
+import subprocess
 import sys
 from threading import Event
 
@@ -117,3 +119,15 @@ def test_nothing_is_told_after_the_block() -> None:
     wait._is_long()
     wait.now("another")
     assert told == []
+
+
+def test_a_process_that_is_killed_behind_a_bar_leaves_no_semaphore():
+    program = (
+        "import multiprocessing, os, signal\n"
+        "from lexlip.machine.progress import ProgressBar\n"
+        "multiprocessing.set_start_method('spawn')\n"
+        "with ProgressBar(total=2):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (killed.returncode, killed.stderr) == (-signal.SIGKILL, "")

@@ -58,6 +58,13 @@ def test_a_wrong_method_is_told_the_right_ones(
     assert set(answer.headers["allow"].split(", ")) == allowed
 
 
+@pytest.mark.parametrize("path", ["/", "/docs", "/api/health", "/api/search?q=dog", "/api/nothing"])
+def test_head_is_get_without_the_body(server: Serving, path: str) -> None:
+    asked, got = (raw(server, method, path, {}) for method in ("HEAD", "GET"))
+    assert asked[:2] == (got[0], b"")
+    assert asked[2]["content-type"] == got[2]["content-type"]
+
+
 def test_an_unknown_address_is_a_problem(server: Serving) -> None:
     for path in ("/api/nothing", "/nothing", "/api"):
         assert "there is nothing at this address" in problem(server.client.get(path), 404)

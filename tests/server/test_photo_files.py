@@ -186,6 +186,15 @@ def test_without_a_place_to_write_they_are_made_each_time(tmp_path: Path) -> Non
         assert small.size == (320, 240)
 
 
+def test_an_index_that_is_moved_away_stays_away(tmp_path: Path) -> None:
+    thumbnails = Thumbnails(tmp_path / "index" / "thumbnails", 10**9)
+    thumbnails.get("digest", 320, photo)
+    assert not (tmp_path / "index").exists()  # else the one that is moved here would come into it
+    (tmp_path / "index").mkdir()
+    thumbnails.get("digest", 320, photo)
+    assert (tmp_path / "index" / "thumbnails").is_dir()
+
+
 def test_one_that_fails_does_not_hold_up_the_next(tmp_path: Path) -> None:
     thumbnails = Thumbnails(tmp_path, 10**9)
     begun = threading.Event()

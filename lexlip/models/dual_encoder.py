@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
@@ -441,13 +442,26 @@ def rows_of_texts(
 
 
 def to_rows(vectors: Tensor) -> csr_matrix:
-    """Return vectors [n, D] as float32 rows; of a GPU's only what is not 0 is copied."""
+    """Return vectors [n, D] as float32 rows; of a GPU's only what is not 0 is copied.
+
+    ModelError: they are no numbers, see `finite`.
+    """
     number, width = vectors.shape
     places = vectors.nonzero()  # in the order of the rows
-    values = vectors[places[:, 0], places[:, 1]].float().cpu().numpy()
+    values = finite(vectors[places[:, 0], places[:, 1]].float().cpu().numpy())
     rows, columns = places.to(torch.int32).cpu().numpy().T
     starts = np.searchsorted(rows, np.arange(number + 1)).astype(np.int32)
     return csr_matrix((values, np.ascontiguousarray(columns), starts), shape=(number, width))
+
+
+def finite(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what a model has computed, unless something of it is infinite or no number: ModelError."""
+    if not np.isfinite(values).all():
+        raise ModelError(
+            "the model computes infinite vectors or scores, or none that are numbers: its training has"
+            " diverged; train it again, with a lower optim.lr or optim.precision=fp32"
+        )
+    return values
 
 
 def in_groups(encode: Callable[[Tensor, Tensor], Tensor], ids: Tensor, mask: Tensor) -> Tensor:

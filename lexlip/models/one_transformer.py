@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lexlip.encoders.positions import resample_positions
 from lexlip.machine.device import copied, encoding
-from lexlip.models.dual_encoder import DualEncoder, mean_of_tokens
+from lexlip.models.dual_encoder import DualEncoder, finite, mean_of_tokens
 
 PAIRS = (64, 512)  # pairs that run through the Transformer at a time on a CPU and on a GPU
 
@@ -91,7 +91,10 @@ class OneTransformer(DualEncoder):
     def score_pairs(
         self, embedded: Tensor, texts: Sequence[str], pairs: NDArray[np.int64]
     ) -> NDArray[np.float32]:
-        """Return log-odds, float32 [N], of pairs int64 [N, 2]: rows of `texts` and of `embed_photos`."""
+        """Return log-odds, float32 [N], of pairs int64 [N, 2]: rows of `texts` and of `embed_photos`.
+
+        ModelError: they are no numbers, see `finite`.
+        """
         self.eval()
         scores = np.zeros(len(pairs), np.float32)
         if not len(pairs):
@@ -107,7 +110,7 @@ class OneTransformer(DualEncoder):
             tokens = embedded[photo.to(embedded.device)].to(self.device, self.image_position.dtype)
             with encoding(self.device):
                 logits = self.pair_logits(tokens, ids[text, :longest], mask[text, :longest])
-            scores[rows] = logits.cpu().numpy()
+            scores[rows] = finite(logits.cpu().numpy())
         return scores
 
     def resize(self, size: int) -> None:

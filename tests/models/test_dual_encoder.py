@@ -54,6 +54,16 @@ def test_one_text_or_one_picture_is_a_batch_of_one(model: LexLIP) -> None:
     assert model.encode_image([]).shape == model.encode_text([]).shape == (0, model.dimensions)
 
 
+@pytest.mark.parametrize("make", [tiny_model, tiny_dense])
+@torch.no_grad()
+def test_a_model_whose_training_diverged_encodes_nothing(make: Any) -> None:
+    model = make()
+    model.text_encoder.word_embeddings[:] = torch.nan
+    model.encode_image(tiny_photos(2))
+    with pytest.raises(ModelError, match="its training has diverged; train it again, with a lower optim.lr"):
+        model.encode_text(CAPTIONS)
+
+
 def test_a_picture_is_encoded_as_its_file_is_indexed(model: LexLIP) -> None:
     """A photo that the camera turned, and one with transparent parts."""
     colours = np.random.default_rng(0).integers(0, 255, (40, 60, 4), np.uint8)

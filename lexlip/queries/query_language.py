@@ -213,8 +213,9 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
                 f"{one[0]!r} at character {one.start() + 1} of the query needs a word after it,"
                 f" as in {_EXAMPLES.get(one[1].lower(), _EXAMPLE).format(one[1].lower())}"
             )
-    if len(places := list(dict.fromkeys(one[2] for one in found if one[1].lower() == "near"))) > 1:
-        raise QueryError(f"a photo is near one place: give near:{places[0]} or near:{places[1]}, not both")
+    places = {one[2].strip('"“”').casefold(): one[0] for one in found if one[1].lower() == "near"}
+    if len(places) > 1:
+        raise QueryError(f"a photo is near one place: give {' or '.join(places.values())}, not both")
     rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
     return rest, tuple((one[1].lower(), _value(one[1].lower(), one[2])) for one in found)
 

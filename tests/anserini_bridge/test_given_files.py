@@ -144,6 +144,6 @@ def test_what_is_wrong_is_named() -> None:
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000, "[1, " + "9" * 100_000 + "]"])
 def test_integers_that_python_does_not_take(number: str) -> None:
-    with pytest.raises(ValueError, match="^an integer has thousands of digits$"):
+    with pytest.raises(ValueError, match="an integer has thousands of digits"):
         parse_json(number)
     assert parse_json("9" * 400) == int("9" * 400)

@@ -69,12 +69,18 @@ def parse_json(data: str | bytes) -> Any:
     """Return what JSON holds, given as a text or in UTF-8, in any thread, whatever the JSON is.
 
     Raises:
-        ValueError: it is not UTF-8, not JSON, or nested more than `DEEPEST` deep.
+        ValueError: it is not UTF-8, not JSON, nested more than `DEEPEST` deep, or has an integer of thousands
+            of digits, for which Python takes a time that grows with their square.
     """
     text = data if isinstance(data, str) else data.decode("utf-8-sig")
     if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
         raise ValueError(f"nested more than {DEEPEST} deep")
-    return json.loads(text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # names a function of Python's
+        raise ValueError("an integer has thousands of digits") from None
 
 
 def _depth(text: str) -> int:

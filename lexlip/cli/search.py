@@ -91,7 +91,9 @@ def _keep_garbage() -> None:
 @click.argument("query", nargs=-1)
 @click.option("--image", metavar="FILE", help="Search with a picture instead of a sentence.")
 @click.option(
-    "--similar", metavar="ID", help="Find photos like one of the index, given its id: its path below SOURCE."
+    "--similar",
+    metavar="ID",
+    help="Find photos like one of the index, given its file or its path below SOURCE.",
 )
 @options.count_option("-k", default=10, help="Hits to show.", metavar="K")
 @options.filter_options

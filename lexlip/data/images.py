@@ -61,6 +61,8 @@ _SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within
 _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
 _DRAFTED = ("JPEG", "JPEG2000")
 _ANIMATED = ("GIF", "WEBP", "PNG", "AVIF")
+MOST_PAGES = 20  # of a TIFF, in which text is read
+_TIFF, _SUBFILE = (b"II*\0", b"MM\0*"), 254  # how it begins; a tag whose first bit marks a small copy
 _ONE_COLOUR = 8  # levels by which pixels may differ in a picture of one colour
 _MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 
@@ -163,6 +165,26 @@ def _all_but_end(data: bytes, size: int | None) -> Image.Image | None:
             differs = np.any(np.asarray(grey) != np.asarray(noisy), axis=2)
             return grey if differs.mean() <= _MISSING else None
     return None
+
+
+def later_pages(data: bytes) -> Iterator[Image.Image]:
+    """Yield the pages of a TIFF after its first one, as `decode` returns that; at most MOST_PAGES with it.
+
+    Small copies of other pages, and pages that cannot be decoded, are left out.
+    """
+    if not data.startswith(_TIFF):
+        return
+    for number in range(1, MOST_PAGES):
+        page = None
+        with quiet(), suppress(Exception):
+            image = open_image(data)
+            if image.format != "TIFF":  # RAW files begin as a TIFF does
+                return
+            image.seek(number)
+            if not image.tag_v2.get(_SUBFILE, 0) & 1:  # type: ignore[attr-defined]
+                page = _load(image, data, None)
+        if page is not None:
+            yield page
 
 
 def upright_size(image: Image.Image, size: tuple[int, int]) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from anserini_bridge import IndexMetadata, read_header, read_metadata, update_index
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
-from lexlip.data.images import decode
+from lexlip.data.images import decode, later_pages
 from lexlip.errors import EXTRAS, FixableError, MissingPackage, out_of_memory, writing_index
 from lexlip.indexing.bm25 import files_beside
 from lexlip.indexing.report import Report
@@ -29,7 +29,7 @@ from lexlip.indexing.text_reader import READ_SIDE, TextReader, reader_name
 from lexlip.machine.progress import ProgressBar
 from lexlip.retrieval.photo_table import open_photos
 from lexlip.retrieval.seal import is_sealed, seal_table
-from lexlip.retrieval.text_lines import TextLine
+from lexlip.retrieval.text_lines import NOWHERE, TextLine
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -44,10 +44,11 @@ Store = Callable[[Mapping[str, Iterable[TextLine]], Mapping[str, str]], None]
 
 
 class _Opened(NamedTuple):
-    """A photo whose text is to be read; without a picture, it cannot be."""
+    """A photo whose text is to be read, with the bytes of its file; without a picture, it cannot be."""
 
     digest: str
     picture: Image.Image | None
+    data: bytes = b""
 
 
 def check_reader(wanted: bool | None) -> None:
@@ -143,7 +144,7 @@ def read_texts(
         ) as bar:
             for done, photo in enumerate(_opened(read_file, ids, workers), 1):
                 if photo.picture is not None:
-                    lines = _lines(reader, photo.picture)
+                    lines = _lines(reader, photo.picture, photo.data)
                     if lines is None:
                         failed[photo.digest] = reader_name()
                     else:
@@ -161,10 +162,14 @@ def read_texts(
     return read, len(failed)
 
 
-def _lines(reader: TextReader, picture: Image.Image) -> tuple[TextLine, ...] | None:
-    """Return the text in a photo; None if RapidOCR or OpenCV fails, which must not stop the others."""
+def _lines(reader: TextReader, picture: Image.Image, data: bytes) -> tuple[TextLine, ...] | None:
+    """Return the text in a photo; None if RapidOCR or OpenCV fails, which must not stop the others.
+
+    Lines of further pages, which nobody is shown, are at no place.
+    """
     try:
-        return reader.read(picture)
+        later = (line.text for page in later_pages(data) for line in reader.read(page))
+        return (*reader.read(picture), *(TextLine(text, NOWHERE) for text in later))
     except Exception as error:
         if out_of_memory(error):
             raise
@@ -177,7 +182,7 @@ def _opened(read_file: Callable[[str], bytes], ids: Sequence[str], workers: int)
     def open_photo(id: str) -> _Opened:
         try:
             data = read_file(id)
-            return _Opened(digest(data), decode(data, READ_SIDE))
+            return _Opened(digest(data), decode(data, READ_SIDE), data)
         except UnreadableImage:  # it is gone, or out of reach: a later run reads it
             return _Opened("", None)
 

@@ -133,8 +133,7 @@ class Query:
     @property
     def near(self) -> str | None:
         """The place near which photos must have been taken; None if there is none."""
-        places = [value for name, value in self.narrowed if name == "near"]
-        return places[-1] if places else None
+        return next((value for name, value in self.narrowed if name == "near"), None)
 
     @property
     def plain(self) -> str:
@@ -214,6 +213,9 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
                 f"{one[0]!r} at character {one.start() + 1} of the query needs a word after it,"
                 f" as in {_EXAMPLES.get(one[1].lower(), _EXAMPLE).format(one[1].lower())}"
             )
+    places = {one[2].strip('"“”').casefold(): one[0] for one in found if one[1].lower() == "near"}
+    if len(places) > 1:
+        raise QueryError(f"a photo is near one place: give {' or '.join(places.values())}, not both")
     rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
     return rest, tuple((one[1].lower(), _value(one[1].lower(), one[2])) for one in found)
 

@@ -10,6 +10,9 @@ from anserini_bridge.given_files import parse_json
 
 WHOLE = 1000  # of a photo's width, and of its height
 
+NOWHERE = (0,) * 8
+"""The corners of a line on a page that nobody is shown."""
+
 
 class TextLine(NamedTuple):
     """A line of text.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -61,6 +62,28 @@ def id_of_path(photos: PhotoTable, text: str) -> str | None:
     ids = [id for path in paths for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
     held = photos.held(ids)
     return next((id for id in ids if id in held), None)
+
+
+def id_of_file(photos: PhotoTable, path: str) -> str | None:
+    """Return the id of the photo whose file is at a path, absolute or from this process's folder."""
+    id = id_of_path(photos, path)
+    (photo,) = [None] if id is None else photos.get([id])
+    here = composed(os.path.abspath(path))  # noqa: PTH100 (a Path does not take "..")
+    return id if photo is not None and composed(photo.path) == here else None
+
+
+def folder_named(photos: PhotoTable, typed: str) -> str:
+    """Return the names of the index's folder that is meant by a path on the disk, each in quotes.
+
+    A text that is no path of such a folder is returned as it is.
+    """
+    path = composed(typed.strip('"“”'))
+    if not path.startswith("/"):
+        return typed
+    known = {composed(one["folder"]) for one in photos.facets()["folders"]}
+    parts = [part for part in path.split("/") if part]
+    below = (parts[start:] for start in range(len(parts)) if "/".join(parts[start:]) in known)
+    return " ".join(f'"{part}"' for part in next(below, [])) or typed
 
 
 def respelled(

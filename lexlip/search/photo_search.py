@@ -38,7 +38,7 @@ from lexlip.search.answering import (
 )
 from lexlip.search.cursors import Cursor, StaleCursor, digest
 from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
-from lexlip.search.named_photos import id_of_path, respelled
+from lexlip.search.named_photos import folder_named, id_of_file, id_of_path, respelled
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
@@ -272,7 +272,7 @@ class PhotoSearch:
         """Return the k photos that are most similar to one of the index, by what is stored of it.
 
         Args:
-            id: of the photo, which is not among the hits.
+            id: of the photo, which is not among the hits; or the path of its file.
             k, how: see `text`.
 
         Raises:
@@ -286,7 +286,10 @@ class PhotoSearch:
             try:
                 encoded = state.stage.like(id)
             except UnknownId:
-                raise state.no_such_photo(id) from None
+                found = id_of_file(state.photos, id)
+                if found is None:
+                    raise state.no_such_photo(id) from None
+                id, encoded = found, state.stage.like(found)
             ms = 1000 * (time.perf_counter() - started)
             return self._answer(state, Asked(id, f"like {id}", encoded, itself=id, ms=ms), k, how)
 
@@ -453,7 +456,10 @@ class PhotoSearch:
         named = respelled(state.photos, named, {folded(word) for word in unknown})
         narrowed = tuple(
             (name, respelled(state.photos, phrases(value)))
-            for name, value in asked.narrowed
+            for name, value in (
+                (name, folder_named(state.photos, value) if name == "folder" else value)
+                for name, value in asked.narrowed
+            )
             if name != "near"
         )
         return Asked(

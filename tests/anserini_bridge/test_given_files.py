@@ -140,3 +140,10 @@ def test_the_form_of_a_value(form: Any, right: list[Any], wrong: list[Any]) -> N
 def test_what_is_wrong_is_named() -> None:
     with pytest.raises(ValueError, match=r"^it\.points\[1\]\.x is 'one'$"):
         check_form({"points": [{"x": 1, "name": None}, {"x": "one", "name": None}]}, Part, "it")
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000, "[1, " + "9" * 100_000 + "]"])
+def test_integers_that_python_does_not_take(number: str) -> None:
+    with pytest.raises(ValueError, match="an integer has thousands of digits"):
+        parse_json(number)
+    assert parse_json("9" * 400) == int("9" * 400)

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw
 
 from lexlip.data import images
 from lexlip.data.facts import decode_with_facts
-from lexlip.data.images import MAX_PIXELS, UnreadableImage, decode
+from lexlip.data.images import MAX_PIXELS, MOST_PAGES, UnreadableImage, decode, later_pages
 from lexlip.errors import DataError, LexLIPError
 from tests.data.pictures import encode, jpeg
 
@@ -442,3 +442,17 @@ def test_text_that_grows_without_bound_is_refused(kind: bytes) -> None:
     body = kind + head + zlib.compress(bytes(1 << 26), 9)
     chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
     assert "too large" in refusal(data[:33] + chunk + data[33:])
+
+
+def test_pages_of_a_tiff() -> None:
+    colours = ["red", "lime", "blue", *["white"] * 30]
+    pages = [Image.new("RGB", (40 + number, 30), colour) for number, colour in enumerate(colours)]
+    file = io.BytesIO()
+    pages[0].save(file, "TIFF", save_all=True, append_images=pages[1:])
+    found = list(later_pages(file.getvalue()))
+    assert [page.size for page in found] == [(40 + number, 30) for number in range(1, MOST_PAGES)]
+    assert found[0].getpixel((0, 0)) == (0, 255, 0)
+    assert list(later_pages(file.getvalue()[:200])) == list(later_pages(jpeg())) == []
+    small = io.BytesIO()
+    pages[0].save(small, "TIFF", save_all=True, append_images=pages[1:3], tiffinfo={254: 1})
+    assert list(later_pages(small.getvalue())) == []

@@ -54,6 +54,19 @@ def test_text_is_found_and_read_once(tmp_path: Path, photos: Path, model_folder:
     assert lexlip.index(photos, index, **how).text_read == 0
 
 
+def test_all_pages_of_a_tiff_are_read(tmp_path: Path, model_folder: Path) -> None:
+    pages = [sign(text) for text in ("EXIT 12", "Cinema", "Watermelon")]
+    (tmp_path / "photos").mkdir()
+    pages[0].save(tmp_path / "photos" / "scan.tif", save_all=True, append_images=pages[1:])
+    done = lexlip.index(tmp_path / "photos", tmp_path / "index", text=True, model=model_folder)
+    assert (done.photos, done.text_read, done.with_text) == (1, 1, 1)
+    assert found(tmp_path / "index", "text:watermelon") == ["scan.tif"]
+    with PhotoSearch(tmp_path / "index") as search:
+        lines = search.photo("scan.tif").text
+    assert [line.text for line in lines] == ["EXIT 12", "Cinema", "Watermelon"]
+    assert [any(line.corners) for line in lines] == [True, False, False]
+
+
 def test_an_interrupted_run_keeps_what_was_read(
     tmp_path: Path, photos: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

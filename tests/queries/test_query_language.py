@@ -255,3 +255,9 @@ def test_no_more_than_wanted() -> None:
     assert nearest_words("shnow", COUNTS, 1) == ["show"]
     assert nearest_words("dog", {}, 3) == []
     assert nearest_words("x" * 10_000_000, COUNTS, 3) == []  # at once: none is nearly as long
+
+
+def test_of_two_places_none_is_passed_over() -> None:
+    with pytest.raises(QueryError, match=r"one place: give near:48.1,11.6 or NEAR:\"são paulo\", not both"):
+        parse_query('near:48.1,11.6 a boat NEAR:"são paulo"')
+    assert parse_query('near:lyon a boat near:"Lyon"').near == "lyon"

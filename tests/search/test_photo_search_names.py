@@ -15,6 +15,7 @@ from lexlip.indexing.update import update_photos
 from lexlip.queries.query_language import QueryError
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
+from lexlip.search.answering import NoSuchPhoto
 from lexlip.search.named_photos import LEAST_NAMED, NAMED_POWER
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.impact import ImpactStage
@@ -144,6 +145,27 @@ def test_a_field_narrows(photos: PhotoSearch, query: str, wanted: list[str]) -> 
     assert together == [id for id in ids(photos.text("two dogs", 8, content_only=True)) if id in wanted]
     if not wanted:
         assert alone.unmet == "no photo has 'qatar' in its name"
+
+
+def test_a_path_on_the_disk_is_that_of_a_folder_of_the_index(photos: PhotoSearch, library: Path) -> None:
+    wanted = ["2019 Qatar/IMG_0001.jpg", "2019 Qatar/IMG_0002.jpg"]
+    assert ids(photos.text(f'folder:"{library}/2019 Qatar"', 8)) == wanted
+    assert ids(photos.text('dogs folder:"/mnt/other disk/2019 Qatar/"', 8)) == wanted
+    assert len(ids(photos.text(f"folder:{library}/plain", 8))) == 4
+    assert ids(photos.text(f"folder:{library}/none", 8)) == []
+
+
+def test_what_is_similar_to_a_photo_by_the_path_of_its_file(
+    photos: PhotoSearch, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(library.parent)
+    right = photos.similar("plain/cc_00111.jpg", 8)
+    for path in (library / "plain/cc_00111.jpg", f"{library.name}/2019 Qatar/../plain/cc_00111.jpg"):
+        found = photos.similar(str(path), 8)
+        assert (found.query, found.hits) == (right.query, right.hits)
+    for path in ("/elsewhere/plain/cc_00111.jpg", f"{library}/plain/none.jpg", "none.jpg"):
+        with pytest.raises(NoSuchPhoto, match="give the id of a hit"):
+            photos.similar(path)
 
 
 @pytest.mark.parametrize("query", ["name:", "dog folder:", 'caption:""', "name:... dog"])

@@ -41,7 +41,18 @@ T = TypeVar("T")
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads 1e-4 as a number; PyYAML, which follows YAML 1.1, reads only 1.0e-4 as one."""
+    """Reads 1e-4 as a number, as PyYAML, which follows YAML 1.1, reads only 1.0e-4; takes no key twice."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        known: set[str] = set()
+        for key, _ in node.value:
+            if key.value in known and key.value != "<<":
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} stands there twice", problem_mark=key.start_mark
+                )
+            known.add(str(key.value))
+        return node
 
 
 _Loader.add_implicit_resolver(
@@ -80,7 +91,7 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
     """
     path = Path(path)
     layers = _read_layers(path if path.is_absolute() else _or_coming_along(path))
-    phases = _phases(_merged(layers).get("phases", {"": {}}))
+    phases = _sections(_merged(layers).get("phases", {"": {}}))
     layers = [{key: value for key, value in layer.items() if key != "phases"} for layer in layers]
     for_all = [override for override in overrides if not override.startswith("phases.")]
     for override in overrides:
@@ -89,6 +100,7 @@ def load_phases(path: str | Path, overrides: Sequence[str] = ()) -> list[Config]
             if name not in phases:
                 raise ConfigError(f"'{shown(override)}': the config has no phase {name!r}")
             _apply_override({"phases": phases}, override)
+    _check_phases(phases)
     configs: list[Config] = []
     for number, (name, keys) in enumerate(phases.items(), 1):
         own = keys | ({"phase": name} if name else {})
@@ -132,18 +144,21 @@ def _without_queue(config: Config) -> Config:
     return dataclasses.replace(config, objective=dataclasses.replace(config.objective, queue=0))
 
 
-def _phases(given: Any) -> dict[str, dict[str, Any]]:
-    """Return the keys of each phase by its name, none of which another phase decides."""
+def _sections(given: Any) -> dict[str, dict[str, Any]]:
+    """Return the keys of each phase by its name."""
     if not (isinstance(given, dict) and given and all(isinstance(keys, dict) for keys in given.values())):
         raise ConfigError("phases must hold a section of keys for each phase, by its name")
-    phases = {str(name): copy.deepcopy(keys) for name, keys in given.items()}  # anchors share them
+    return {str(name): copy.deepcopy(keys) for name, keys in given.items()}  # anchors share them
+
+
+def _check_phases(phases: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ConfigError if a phase has no name of a folder, or a key that is the whole config's."""
     for number, (name, keys) in enumerate(phases.items()):
         if name and (not re.fullmatch(r"\w[\w-]*", name) or name in RESERVED):
             raise ConfigError(f"phases: {name!r} cannot be the name of a folder in the run's")
         for key in OF_ALL_PHASES if number == 0 else (*OF_ALL_PHASES, "init"):
             if key in keys:
                 raise ConfigError(f"phases: {key} of {name!r} is that of the whole config: leave it out here")
-    return phases
 
 
 def _read_layers(path: Path, above: tuple[Path, ...] = ()) -> list[dict[str, Any]]:
@@ -201,7 +216,7 @@ def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:
     hints = typing.get_type_hints(cls)
     for key in tree:
         if key not in hints:
-            near = difflib.get_close_matches(str(key), hints, n=1)
+            near = difflib.get_close_matches(str(key), hints, n=1) or _within(cls, str(key))
             hint = f"; did you mean {where}{near[0]}?" if near else f"; known: {', '.join(hints)}"
             raise ConfigError(f"unknown config key {where}{key}{hint}")
     values = {key: _convert(value, hints[key], f"{where}{key}") for key, value in tree.items()}
@@ -210,6 +225,25 @@ def from_dict(cls: type[T], tree: Mapping[str, Any], where: str = "") -> T:
     if missing:
         raise ConfigError(f"{where}{missing[0]} is missing")
     return cls(**values)
+
+
+def _within(cls: type, name: str) -> list[str]:
+    """Return the keys of that name in the sections of a section, such as optim.lr."""
+    found = []
+    for key, hint in typing.get_type_hints(cls).items():
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            found += [f"{key}.{name}"] if name in typing.get_type_hints(hint) else []
+            found += [f"{key}.{inner}" for inner in _within(hint, name)]
+    return found
+
+
+def first_difference(one: Any, other: Any, where: str = "") -> tuple[str, Any, Any]:
+    """Return the first key whose value differs in two trees of `to_dict`, and both values."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in {**one, **other}:
+            if one.get(key) != other.get(key):
+                return first_difference(one.get(key), other.get(key), f"{where}.{key}" if where else key)
+    return where, one, other
 
 
 def _required(field: dataclasses.Field[Any]) -> bool:
@@ -236,7 +270,10 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
     try:
         value = yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"cannot read the value of '{shown(override)}'") from error
+        raise ConfigError(
+            f"cannot read the value of '{shown(override)}': it must be YAML, which takes a text with braces,"
+            " brackets or colons in quotes"
+        ) from error
     *parents, last = key.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
@@ -287,6 +324,9 @@ def _describe(hint: Any) -> str:
     names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     if hint in names:
         return names[hint]
+    arguments = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
-        return "a list, as in [a, b]"
-    return "a section of keys" if dataclasses.is_dataclass(hint) else f"of the form {hint}"
+        if arguments[-1] is Ellipsis:
+            return "a list, as in [a, b]"
+        return f"a list of {len(arguments)}, as in [{', '.join('abc'[: len(arguments)])}]"
+    return "a section of keys, as in {key: value}" if arguments else "a section of keys"

@@ -105,6 +105,13 @@ def test_overrides(tmp_path: Path) -> None:
         ("name=3", "name is 3; it must be text"),
         ("data=3", "data is 3; it must be a section of keys"),
         ("optim.precision=fp8", "optim.precision is 'fp8'; it must be one of 'auto', 'bf16', 'fp16', 'fp32'"),
+        ("optim.betas=[0.9]", "optim.betas is \\[0.9\\]; it must be a list of 2, as in \\[a, b\\]"),
+        ("model.image.mean=0.5", "model.image.mean is 0.5; it must be a list of 3, as in \\[a, b, c\\]"),
+        ("optim.lr_scale=0", "optim.lr_scale is 0; it must be a section of keys, as in {key: value}"),
+        ("lr=1e-4", "unknown config key lr; did you mean optim.lr\\?"),
+        ("patch=16", "unknown config key patch; known: name, preset"),
+        ("size=96", "unknown config key size; did you mean model.image.size\\?"),
+        ("data.val=[val-{0..3}.tar]", "it must be YAML, which takes a text with braces, .* in quotes"),
         ("data.randaugment=[1]", "data.randaugment is \\[1\\]"),
         (
             "data.randaugment=[2, 40]",
@@ -283,6 +290,9 @@ def test_impossible_files(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"experiment\.yaml is not YAML") as caught:
             load(tmp_path, text)
         assert "\n" not in str(caught.value)
+    for text in ("optim: {lr: 1, batch: 2, lr: 3}", "optim:\n  lr: 1\nseed: 1\noptim:\n  batch: 2"):
+        with pytest.raises(ConfigError, match=r"is not YAML: (lr|optim) stands there twice .* line (1|4)"):
+            load(tmp_path, text)
     with pytest.raises(ConfigError, match="must hold keys and values"):
         load(tmp_path, "- a")
     (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9")
@@ -391,6 +401,13 @@ def test_impossible_phases(tmp_path: Path, phases: str, message: str) -> None:
     (tmp_path / "experiment.yaml").write_text(f"phases: {phases}")
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
         load_phases(tmp_path / "experiment.yaml")
+
+
+@pytest.mark.parametrize("override", ["phases.first.name=a", "phases.first.out=a", "phases.second.init=mini"])
+def test_overrides_of_a_phase_that_are_the_whole_configs(tmp_path: Path, override: str) -> None:
+    (tmp_path / "experiment.yaml").write_text(PHASES)
+    with pytest.raises(ConfigError, match="is that of the whole config: leave it out here"):
+        load_phases(tmp_path / "experiment.yaml", [override])
 
 
 def test_overrides_of_a_phase_that_is_not_there(tmp_path: Path) -> None:

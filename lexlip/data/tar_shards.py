@@ -324,7 +324,8 @@ def match_tars(pattern: str) -> list[Path]:
             missing.append(name)
         paths.update((Path(path), None) for path in found if path.lower().endswith(".tar"))
     if len(missing) == 1:
-        raise DataError(f"{missing[0]} does not exist (named by {pattern})")
+        by = "" if missing == names else f" (named by {pattern})"
+        raise DataError(f"{missing[0]} does not exist{by}")
     if missing:
         first = ", ".join(os.path.basename(name) for name in missing[:5])  # noqa: PTH119
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""

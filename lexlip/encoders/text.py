@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -71,12 +72,12 @@ class TextEncoder(nn.Module):
                 options = {**_attention(known), **config.options}
                 self.body = AutoModel.from_pretrained(config.name, trust_remote_code=False, **options)
             else:
-                options = {"vocab_size": len(tokenizer), **config.options}
+                options = {"vocab_size": len(tokenizer), **random_options(config)}
                 self.body = _random_body(AutoConfig.for_model("bert", **options))
         except ModelError:
             raise
         except Exception as error:  # transformers and the hub raise many kinds
-            what = f"the text encoder '{config.name}'"
+            what = f"the text encoder '{config.name}'" if config.name else "a BERT of model.text.options"
             raise ModelError(f"transformers cannot make {what}: {reason(error)}") from error
         self.body.float()  # some checkpoints are in half precision
         if getattr(self.body, "pooler", None) is not None:
@@ -222,6 +223,17 @@ def _described(model_type: str, **architecture: Any) -> PretrainedConfig:
     if model_type == SIGLIP_TEXT:  # which not all versions of transformers know by its name
         return SiglipTextConfig(**architecture)
     return AutoConfig.for_model(model_type, **architecture)
+
+
+def random_options(config: TextEncoderConfig) -> dict[str, Any]:
+    """Return the options of a random BERT; ModelError: one is unknown, which transformers would keep."""
+    known = AutoConfig.for_model("bert").to_dict()
+    for key in config.options:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            raise ModelError(f"model.text.options has {key}, which BERT has not; {hint}")
+    return config.options
 
 
 def _random_body(architecture: PretrainedConfig) -> Any:

@@ -15,6 +15,7 @@ from lexlip.errors import DataError
 from lexlip.machine.resources import cores, worker_context
 from lexlip.training.augmentation import AugmentedPhotos, Key
 from lexlip.training.batches import Batch, Collate
+from lexlip.words.plain_text import counted
 
 PATIENCE = 600  # seconds; a batch that takes longer ends the run with an error
 
@@ -65,10 +66,10 @@ class Order:
         if not number:
             raise DataError(f"{self.name} has no captions to train on")
         if number < batch:
-            what = "captions" if self.config.data.epoch == "pairs" else "photos with captions"
+            pairs = self.config.data.epoch == "pairs"
+            what = counted(number, "caption" if pairs else "photo") + " with captions" * (not pairs)
             raise DataError(
-                f"{self.name} has {number} {what}, fewer than a batch;"
-                f" lower optim.batch={batch} or give more photos"
+                f"{self.name} has {what}, fewer than a batch; lower optim.batch={batch} or give more photos"
             )
 
     def __iter__(self) -> Iterator[list[Key]]:

@@ -41,6 +41,7 @@ from lexlip.training.prepared import frozen_views, prepare_model, starting_model
 from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
 from lexlip.training.schedule import Schedule, set_learning_rate
 from lexlip.training.step import SkippedStep, Step, gradient_shares, make_optimizer, train_step
+from lexlip.words.plain_text import counted
 from lexlip.words.vocabulary import Vocabulary
 
 FAILURES = 10  # steps in a row without a finite gradient that end a run
@@ -355,7 +356,7 @@ def set_up(
         some = textwrap.shorten(", ".join(new), 200, placeholder=" …")
         log.write(f"{len(new)} of the words are new: {some}")
     elif config.new_words and not resume:
-        log.write(f"no new word occurs {config.new_words} times in the captions")
+        log.write(f"no new word occurs {counted(config.new_words, 'time')} in the captions")
     if resume:
         log.write(f"going on at step {order.first}")
     if not same_processes:

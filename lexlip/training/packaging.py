@@ -261,7 +261,7 @@ def fit_keywords(
     captioned, own = csc_matrix(said), unit_length(of_words)
     column_of = {word: column for column, word in enumerate(words)}
     rows = []
-    for column, word in enumerate(ProgressBar(words, "words that stand alone", delay=2)):
+    for column, word in enumerate(ProgressBar(words, "words that stand alone", unit="word", delay=2)):
         forms = [column_of[form] for form in (word, other_number(word)) if form in column_of]
         photos = np.unique(captioned[:, forms].indices)
         query = own[column]
@@ -313,7 +313,7 @@ def fit_likely(
     optimizer = torch.optim.Adam([scale, bias, inputs, outputs], RATE)
     rows = scaled(vectors)
     drawn = np.random.default_rng(seed).choice(number, (STEPS, BATCH), p=weights / weights.sum())
-    for step, batch in enumerate(ProgressBar(drawn, "words that people say", delay=2)):
+    for step, batch in enumerate(ProgressBar(drawn, "words that people say", unit="step", delay=2)):
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 - step / STEPS)
         x = torch.from_numpy(rows[batch].toarray())

@@ -19,7 +19,7 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig, PreTrainedTokeni
 from lexlip.config import Config, RegionsConfig, SourceConfig
 from lexlip.data import Source, open_sources
 from lexlip.encoders.hub_access import is_cached
-from lexlip.encoders.text import word_tokenizer
+from lexlip.encoders.text import random_options, word_tokenizer
 from lexlip.errors import ConfigError, LexLIPError, ModelError
 from lexlip.machine.device import pick_device
 from lexlip.models.dual_encoder import DualEncoder
@@ -32,6 +32,7 @@ from lexlip.training.loading import Order
 from lexlip.training.log import check_log
 from lexlip.training.method import Method
 from lexlip.training.run_folder import check_run, phase_to_begin_with
+from lexlip.words.plain_text import counted
 from lexlip.words.vocabulary import Vocabulary
 
 AHEAD = 2  # batches that each worker process prepares
@@ -69,8 +70,8 @@ class RunPlan:
         else:
             epochs = f", {self.steps * optim.batch / self.rows:.1f} epochs" if self.rows else ""
             yield f"steps      {self.steps:,} of {optim.batch:,} {unit}{epochs}"
-            warmup = round(optim.warmup * self.steps)
-            yield f"rate       up to {optim.lr:g} over {warmup:,} steps, then linearly down to 0"
+            warmup = counted(max(1, round(optim.warmup * self.steps)), "step")
+            yield f"rate       up to {optim.lr:g} over {warmup}, then linearly down to 0"
             count = -(-self.steps // config.validate_every)
             yield f"validation every {config.validate_every:,} steps, {count:,} in all"
         micro = min(optim.micro_batch or per_process, per_process)
@@ -78,9 +79,8 @@ class RunPlan:
         photo = f"{', '.join(map(str, config.sizes))} pixels"
         if regions is not None:
             photo = f"up to {regions.most} regions of {regions.features} features"
-        yield (
-            f"batch      {per_process:,} in each of {self.processes} processes, {micro:,} at a time; {photo}"
-        )
+        each = f" in each of {self.processes} processes" * (self.processes > 1)
+        yield f"batch      {per_process:,}{each}, {micro:,} at a time; {photo}"
         if self.model:
             parameters = ", ".join(f"{name} {number / 1e6:.1f}M" for name, number in self.model.items())
             yield f"parameters {parameters}"
@@ -276,7 +276,7 @@ def _architecture(config: Config) -> dict[str, Any]:
     """Return the transformers config of the text encoder; ConfigError if it is neither here nor known."""
     text = config.model.text
     if text.name is None:
-        return {"model_type": "bert", **text.options}
+        return {"model_type": "bert", **random_options(text)}
     try:
         known = AutoConfig.from_pretrained(text.name, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # transformers and the hub raise many kinds

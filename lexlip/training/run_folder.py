@@ -18,8 +18,8 @@ import yaml
 
 from anserini_bridge.given_files import parse_json, read_json
 from anserini_bridge.storage import atomic_write, replace_folder
-from lexlip.config import Config
-from lexlip.config_files import load_config, to_dict
+from lexlip.config import Config, shown
+from lexlip.config_files import first_difference, load_config, to_dict
 from lexlip.errors import ConfigError, DataError, writing
 from lexlip.measure.recalls import Report
 from lexlip.models.hub import CARD
@@ -97,8 +97,10 @@ def check_run(config: Config, resume: bool) -> None:
         # older versions had no such keys
         before = replace(load_config(file), finetuning=config.finetuning, prepared=config.prepared)
         if before != config:
+            key, old, new = first_difference(to_dict(before), to_dict(config))
             raise ConfigError(
-                f"{file} differs from this config; resume with what that file says, or use another out="
+                f"{file} differs from this config: {key} is {shown(old)} there, and {shown(new)} here; resume"
+                " with what that file says, or use another out="
             )
     elif (run / "last").exists():
         raise ConfigError(

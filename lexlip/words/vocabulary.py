@@ -27,7 +27,7 @@ from tokenizers.decoders import ByteLevel
 
 from lexlip.errors import ModelError
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import words_in
+from lexlip.words.plain_text import counted, words_in
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -220,8 +220,10 @@ class Vocabulary:
         if config.kind == "words":
             kept = frequent_words(tokenizer, captions, config.min_count)
             if not kept:
-                often = f"no word occurs {config.min_count} times"
-                raise ModelError(f"{often} in the {len(captions)} training captions")
+                captioned = counted(len(captions), "training caption")
+                if config.min_count == 1:
+                    raise ModelError(f"no content word is in the {captioned}")
+                raise ModelError(f"no word occurs {config.min_count} times in the {captioned}")
             return cls.from_words(kept, tokenizer)
         ids = entries_as_words(tokenizer)
         kept = sorted(ids, key=ids.__getitem__)

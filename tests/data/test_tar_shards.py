@@ -363,6 +363,8 @@ def test_a_pattern_that_names_nothing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no tar matches .*train-\*\.tar"):
         open_source(f"{tmp_path}/train-*.tar")
     write_tar(tmp_path / "train-00.tar", {"0.jpg": jpeg()})
+    with pytest.raises(DataError, match=r"^nothing does not exist$"):
+        match_tars("nothing")
     with pytest.raises(DataError, match=r"train-01\.tar does not exist"):
         open_source(f"{tmp_path}/train-{{00..01}}.tar")
     message = r"^2 of the tars that .*\.tar names do not exist: train-01\.tar, train-02\.tar$"

@@ -275,6 +275,11 @@ def test_impossible_text_encoders(tmp_path: Path) -> None:
     for config, message in [
         (TextEncoderConfig(name=str(tmp_path)), "transformers cannot make the text encoder"),
         (TextEncoderConfig(options={"hidden_size": 10, "num_attention_heads": 3}), "hidden size"),
+        (
+            TextEncoderConfig(options={"hidden_siz": 10}),
+            "hidden_siz, which BERT has not; did you mean hidden_size",
+        ),
+        (TextEncoderConfig(options={"colour": 10}), "colour, which BERT has not; known: .*hidden_size"),
     ]:
         with pytest.raises(ModelError, match=message) as caught:
             TextEncoder(config, tokenizer)

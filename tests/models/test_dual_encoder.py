@@ -60,7 +60,7 @@ def test_a_model_whose_training_diverged_encodes_nothing(make: Any) -> None:
     model = make()
     model.text_encoder.word_embeddings[:] = torch.nan
     model.encode_image(tiny_photos(2))
-    with pytest.raises(ModelError, match="its training has diverged; train it again, with a lower optim.lr"):
+    with pytest.raises(ModelError, match="diverged; train it again, with a lower"):
         model.encode_text(CAPTIONS)
 
 

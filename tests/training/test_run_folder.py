@@ -1,8 +1,10 @@
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lexlip.config import Config
 from lexlip.errors import ConfigError, DataError
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import check_model
@@ -10,6 +12,7 @@ from lexlip.training import run_folder
 from lexlip.training.run_folder import (
     best_validation,
     check_place,
+    check_run,
     lineage,
     read_config,
     run_of,
@@ -28,6 +31,16 @@ def test_the_run_of_a_checkpoint(tmp_path: Path, model_folder: Path) -> None:
     assert run_of(copy / "best") == copy
     with pytest.raises(DataError, match="mini is neither a training run nor one of its checkpoints"):
         run_of("mini")
+
+
+def test_what_differs_is_named_when_a_run_cannot_go_on(tmp_path: Path, model_folder: Path) -> None:
+    config = Config(out=str(tmp_path / "run"))
+    write_run(tmp_path / "run", {"out": config.out}, [10], model_folder)
+    (tmp_path / "run" / "last").mkdir()
+    check_run(config, resume=True)
+    changed = replace(config, optim=replace(config.optim, lr=0.5, batch=9))
+    with pytest.raises(ConfigError, match=r"this config: optim\.batch is 64 there, and 9 here; resume with"):
+        check_run(changed, resume=True)
 
 
 def test_names_of_nothing_here_are_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -370,10 +370,10 @@ def _english_alone() -> frozenset[str]:
 
 def _is_foreign_word(folder: Path, word: str) -> bool:
     """Return whether a word that the lexicon lacks is one of other languages alone."""
-    found = elsewhere(folder, word)
-    if found is None or not found.languages:  # "rotes" is rare in English
-        return any(table.english(word) for table in word_tables().values())
-    return not found.english
+    found, tables = elsewhere(folder, word), word_tables().values()
+    if found is not None and found.languages:
+        return not found.english
+    return any(table.has(word) if found else table.english(word) for table in tables)  # "rotes" is rare
 
 
 def _is_of(folder: Path, code: str, word: str) -> bool:

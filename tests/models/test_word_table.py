@@ -170,3 +170,18 @@ def test_names_of_languages_without_a_table(tables: dict[str, WordTable], tmp_pa
     with pytest.raises(ModelError, match="is damaged"):
         named("kedi")
     read_lines.cache_clear()
+
+
+def test_verbs_in_their_forms_and_singulars_that_a_table_lacks() -> None:
+    tables = read_tables(OWN)
+    for language, words in {
+        "de": {"lacht": "laughing", "isst": "eating", "schläft": "sleeping", "Erdbeere": "strawberries"},
+        "fr": {"regardent": "looking", "sautant": "jumping", "fraise": "strawberries", "mouton": "sheep"},
+        "es": {"comiendo": "eating", "juega": "playing", "corren": "running", "oveja": "sheep"},
+    }.items():
+        for word, english in words.items():
+            assert english in tables[language].english(word)
+            assert not tables[language].has(word)
+    assert (tables["de"].english("Schaf"), tables["de"].has("rotes")) == (["sheep"], True)
+    for language, names in {"de": ("Sam", "Jack", "Kart"), "fr": ("passage", "collie")}.items():
+        assert [tables[language].english(name) for name in names] == [[]] * len(names)

@@ -8,6 +8,7 @@ with the English words that name the same, and behind each the codes of the lang
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
@@ -29,6 +30,8 @@ ENDINGS = {
     "es": [("s", ""), ("es", ""), ("a", "o"), ("as", "o"), ("os", "o")],
 }
 """Endings of forms that a table lacks, and what is in their place in a form that it may have."""
+UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü"}
+_UMLAUTS = re.compile("|".join(UMLAUTS))
 OF_VERBS = {
     "de": [("t", "en")],
     "fr": [("e", "er"), ("ent", "er"), ("ant", "er")],
@@ -40,6 +43,10 @@ OF_VERBS = {
 """Endings of verbs, of which a table has infinitives."""
 IRREGULAR = {
     "de": {"gibt": "geben", "isst": "essen", "liest": "lesen", "sieht": "sehen", "wirft": "werfen"},
+    "fr": {
+        **{"blanche": "blanc", "blanches": "blanc", "belle": "beau", "belles": "beau", "longue": "long"},
+        **{"vieille": "vieux", "vieilles": "vieux", "nouvelle": "nouveau", "douce": "doux"},
+    },
     "es": {"juega": "jugar", "juegan": "jugar", "duerme": "dormir", "duermen": "dormir"},
 }
 OF_PLURALS = {"de": ("e", "n"), "fr": ("s", "x"), "es": ("s", "es")}
@@ -81,7 +88,7 @@ class WordTable:
         return [*known, *last]
 
     def has(self, word: str) -> bool:
-        """Return whether it has a word, or one with an ending less: no verb, and no singular that it lacks."""
+        """Return whether it has a word, or one that has no ending: no verb, nor a singular that it lacks."""
         word = word.lower()
         return not self._english.keys().isdisjoint(self._forms(word)) or bool(self._parts(word)[0])
 
@@ -131,9 +138,11 @@ class WordTable:
         yield from self._forms(word)
         for ending, instead in OF_VERBS.get(self.language, []):
             base = word.removesuffix(ending) + instead
-            for verb in (base, folded(base)) if word.endswith(ending) else ():
-                if verb in self._verbs:
-                    yield verb
+            verbs = (base, folded(base)) if word.endswith(ending) else ()
+            yield from (verb for verb in verbs if verb in self._verbs)
+        umlauts = _UMLAUTS.sub(lambda found: UMLAUTS[found[0]], word) if self.language == "de" else word
+        if umlauts != word:
+            yield from self._rarer_forms(umlauts)
 
     def _accented(self, word: str) -> str:
         """Return a word in small letters with the accents that the table has for it."""

@@ -317,6 +317,11 @@ def forms(noun: str) -> tuple[str, ...]:
     return noun, f"{noun}es" if re.search("(?:ch|sh|s|x|z)$", noun) else f"{noun}s"
 
 
+def is_plural(noun: str) -> bool:
+    """Return whether a noun stands for several things, by the same rules."""
+    return noun in _IRREGULAR.values() or any(len(form) < len(noun) for form in forms(noun))
+
+
 def is_thing(word: str, said: Mapping[str, int]) -> bool:
     """Return whether a word names a thing that photos may lack, and that the sentence names only once."""
     names = forms(word)

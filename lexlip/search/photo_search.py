@@ -436,6 +436,7 @@ class PhotoSearch:
         given = state.gave([word for word in unknown if word in not_given])
         unknown = [word for word in unknown if word not in given]
         wrong = [word for word in unknown if folded(word) not in FUNCTION_WORDS and not foreign]
+        wrong = [word for word in wrong if not state.stage.is_foreign_word(word, asked)]
         near = {word: state.stage.near(word, MEANT, shown_in) for word in wrong}
         meant = {word: words for word, words in near.items() if words}
         for word in state.stage.doubtful(asked) if shown_in else ():

@@ -176,12 +176,20 @@ def test_verbs_in_their_forms_and_singulars_that_a_table_lacks() -> None:
     tables = read_tables(OWN)
     for language, words in {
         "de": {"lacht": "laughing", "isst": "eating", "schläft": "sleeping", "Erdbeere": "strawberries"},
-        "fr": {"regardent": "looking", "sautant": "jumping", "fraise": "strawberries", "mouton": "sheep"},
-        "es": {"comiendo": "eating", "juega": "playing", "corren": "running", "oveja": "sheep"},
+        "fr": {
+            "blanche": "white",
+            "regardent": "looking",
+            "sautant": "jumping",
+            "brindille": "twigs",
+            "mouton": "sheep",
+        },
+        "es": {"comiendo": "eating", "duerme": "sleeping", "corren": "running", "oveja": "sheep"},
     }.items():
         for word, english in words.items():
             assert english in tables[language].english(word)
             assert not tables[language].has(word)
     assert (tables["de"].english("Schaf"), tables["de"].has("rotes")) == (["sheep"], True)
+    assert (tables["es"].english("juega")[1], tables["de"].english("schoener")) == ("playing", ["beautiful"])
+    assert tables["fr"].english("fraise") == ["strawberries"]  # and not frais
     for language, names in {"de": ("Sam", "Jack", "Kart"), "fr": ("passage", "collie")}.items():
         assert [tables[language].english(name) for name in names] == [[]] * len(names)

@@ -165,7 +165,7 @@ class OtherLanguages:
         best = [self._by_weight(word, own) for word, own in zip(words, found, strict=True)]
         return [own[0] for own in best] if all(best) else []
 
-    def _also(self, word: str, names: Sequence[str]) -> list[str]:
+    def _also(self, word: str, names: Collection[str]) -> list[str]:
         """Return names of a word with the one of which the encoder is sure: "bicycle" and "bike".
 
         Names to which the word means nothing are not: other languages have them.
@@ -193,6 +193,12 @@ class OtherLanguages:
         known = word.lower() in self._columns or word.lower() in QUERY_WORDS or table.english(word)
         found = elsewhere(self._folder, word)
         return word.isalpha() and not (known or (found is not None and found.languages))
+
+    def names(self, query: Query) -> list[str]:
+        """Return words of a query's sentence that may be names: nothing tells what they mean."""
+        table = self.table(query)
+        words = (word for word in words_in(query.sentence) if word.lower() not in QUERY_WORDS)
+        return [word for word in words if not word.isdigit() and not self.english(word, table)]
 
     # ---- queries ----
 
@@ -258,11 +264,13 @@ class OtherLanguages:
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
         """Return words of the lexicon that name what a word names, the best first; [] if none is known to.
 
-        Of a word that the table lacks these are its names, and one of the encoder's, if that is sure.
+        Of a word that the table lacks this is the encoder's, if that is sure; without a table also its names.
         """
         if table is not NO_TABLE and word.lower() in self._columns and not table.english(word):
             return [word.lower()]  # "Surfboard"
-        return self._by_weight(word, table.named(word)) or self._also(word, [*named(word)])
+        return self._by_weight(word, table.named(word)) or self._also(
+            word, named(word) if table is NO_TABLE else ()
+        )
 
     def _read_negations(self, sentence: str, table: WordTable) -> tuple[str, dict[str, tuple[str, ...]]]:
         """Do what `read_negations` does; none leaves out what the sentence asks for."""

@@ -223,6 +223,10 @@ class TextQueries:
         """Return words of a sentence in another language that may be mistyped."""
         return self.others.doubtful(query) if _is_foreign(query) else []
 
+    def names(self, query: Query) -> list[str]:
+        """Return words of a sentence in another language that may be names."""
+        return self.others.names(query) if _is_foreign(query) else []
+
     def is_foreign_word(self, word: str, query: Query) -> bool:
         """Return whether a word that the lexicon lacks is one of another language, and so no slip.
 

@@ -109,6 +109,9 @@ class HybridStage(FirstStage):
     def doubtful(self, query: Query) -> Sequence[str]:
         return self.first.doubtful(query)
 
+    def names(self, query: Query) -> Sequence[str]:
+        return self.first.names(query)
+
     def is_foreign_word(self, word: str, query: Query) -> bool:
         return self.first.is_foreign_word(word, query)
 

@@ -451,7 +451,8 @@ class PhotoSearch:
             path = id_of_path(state.photos, asked.text)
             named = phrases(asked.sentence if path is None else path)
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
-        named = respelled(state.photos, named, {folded(word) for word in unknown})
+        strange = {folded(word) for word in (*unknown, *state.stage.doubtful(asked))}
+        named = respelled(state.photos, named, strange)
         narrowed = tuple(
             (name, respelled(state.photos, phrases(value)))
             for name, value in asked.narrowed

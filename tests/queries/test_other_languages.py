@@ -243,6 +243,11 @@ def test_words_that_may_be_mistyped(with_table: OtherLanguages) -> None:
     assert with_table.doubtful(Query("", "ein Hund im Schnne 12 Perro", language="de")) == ["Schnne"]
 
 
+def test_words_that_may_be_names(with_table: OtherLanguages) -> None:
+    for text, names in {"Jürgen mit Hund": ["Jürgen"], "ein Boot 2019": [], "Muetze": []}.items():
+        assert with_table.names(Query("", text, language="de")) == names
+
+
 @pytest.fixture
 def with_names(with_table: OtherLanguages, folder: Path) -> Iterator[OtherLanguages]:
     """Names beside the folder: kedi, which the encoder does not know, is a cat, and kot a cat or snow."""

@@ -115,6 +115,9 @@ class ImpactStage(FirstStage):
     def doubtful(self, query: Query) -> Sequence[str]:
         return self.queries.doubtful(query)
 
+    def names(self, query: Query) -> Sequence[str]:
+        return self.queries.names(query)
+
     def is_foreign_word(self, word: str, query: Query) -> bool:
         return self.queries.is_foreign_word(word, query)
 

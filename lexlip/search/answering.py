@@ -259,7 +259,7 @@ class IndexState:
         return [word for word, both in own.items() if both <= unknown]
 
     def _accented(self, asked: Asked) -> dict[str, str]:
-        """Return words of a foreign sentence that are others without their accents, by these: bar of "Bär"."""
+        """Return words of a foreign sentence that are others without accents, by these: "Bär" by bar."""
         if asked.query is None or asked.query.language in ("", ENGLISH):
             return {}
         typed = {folded(word): word.casefold() for word in words_in(asked.query.sentence)}

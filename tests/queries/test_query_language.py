@@ -255,3 +255,10 @@ def test_no_more_than_wanted() -> None:
     assert nearest_words("shnow", COUNTS, 1) == ["show"]
     assert nearest_words("dog", {}, 3) == []
     assert nearest_words("x" * 10_000_000, COUNTS, 3) == []  # at once: none is nearly as long
+
+
+def test_a_language_that_is_none() -> None:
+    assert parse_query("dog", language="de-AT").language == "de-AT"
+    for code in ("xx", "english", "\x1b"):
+        with pytest.raises(QueryError, match="is not the code of a language, such as de or zh-Hant"):
+            parse_query("dog", language=code)

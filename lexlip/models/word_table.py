@@ -54,6 +54,8 @@ OF_PLURALS = {"de": ("e", "n"), "fr": ("s", "x"), "es": ("s", "es")}
 OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
+_OF_OTHERS = re.compile("[ãåæðõøþ\u0100-\u0151\u0154-\u024f]")
+"""Letters that German, French and Spanish lack; œ they have."""
 
 
 class WordTable:
@@ -231,12 +233,12 @@ def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
     It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
-    several that have as many, the one that has a table, if it is one alone. A text with other letters than
-    Latin ones has none.
+    several that have as many, the one that has a table, if it is one alone. A text with letters that no such
+    language has, other than Latin ones or as in "plaży", has none.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
-    if folder is None or not is_latin(folded(text)):  # º is a letter, too
+    if folder is None or not is_latin(folded(text)) or _OF_OTHERS.search(text.lower()):  # º is a letter, too
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}

@@ -94,7 +94,14 @@ def test_phrases_are_read_as_one(tables: dict[str, WordTable]) -> None:
     ("text", "language"),
     [
         *(("zwei Hunde im Schnee", "de"), ("Hund", "de"), ("chien rouge", "fr"), ("perro", "es")),
-        *(("puesta de sol", "es"), ("pes ve sněhu", ""), ("due cani nella neve", ""), ("", ""), ("犬", "")),
+        *(
+            ("ein Hund na plaży", ""),
+            ("puesta de sol", "es"),
+            ("pes ve sněhu", ""),
+            ("due cani nella neve", ""),
+            ("", ""),
+            ("犬", ""),
+        ),
     ],
 )
 def test_the_language_of_a_sentence(tables: dict[str, WordTable], text: str, language: str) -> None:

@@ -8,9 +8,11 @@ with the English words that name the same, and behind each the codes of the lang
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from lexlip.errors import ConfigError
@@ -28,9 +30,32 @@ ENDINGS = {
     "es": [("s", ""), ("es", ""), ("a", "o"), ("as", "o"), ("os", "o")],
 }
 """Endings of forms that a table lacks, and what is in their place in a form that it may have."""
+UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü"}
+_UMLAUTS = re.compile("|".join(UMLAUTS))
+OF_VERBS = {
+    "de": [("t", "en")],
+    "fr": [("e", "er"), ("ent", "er"), ("ant", "er")],
+    "es": [
+        *(("a", "ar"), ("an", "ar"), ("ando", "ar")),
+        *(("e", "er"), ("en", "er"), ("iendo", "er"), ("e", "ir"), ("en", "ir"), ("iendo", "ir")),
+    ],
+}
+"""Endings of verbs, of which a table has infinitives."""
+IRREGULAR = {
+    "de": {"gibt": "geben", "isst": "essen", "liest": "lesen", "sieht": "sehen", "wirft": "werfen"},
+    "fr": {
+        **{"blanche": "blanc", "blanches": "blanc", "belle": "beau", "belles": "beau", "longue": "long"},
+        **{"vieille": "vieux", "vieilles": "vieux", "nouvelle": "nouveau", "douce": "doux"},
+    },
+    "es": {"juega": "jugar", "juegan": "jugar", "duerme": "dormir", "duermen": "dormir"},
+}
+OF_PLURALS = {"de": ("e", "n"), "fr": ("s", "x"), "es": ("s", "es")}
+"""Endings of nouns in the plural, of which a table may have no singular: of "sheep", "grapes"."""
 OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
+_OF_OTHERS = re.compile("[ãåæðõøþ\u0100-\u0151\u0154-\u024f]")
+"""Letters that German, French and Spanish lack; œ they have."""
 
 
 class WordTable:
@@ -53,12 +78,21 @@ class WordTable:
                 self._nouns.add(words)
             for typed in (words.translate(SPELLED), folded(words)):
                 self._written.setdefault(typed, own)
+        self._verbs = {words for words, all in self._english.items() if any(map(_is_participle, all))}
+        self._plurals = {
+            words for words, all in self._english.items() if any(_has_no_singular(one, shown) for one in all)
+        }
         self._longest = max((key.count(" ") + 1 for key in self._english), default=1)
 
     def english(self, word: str) -> list[str]:
         """Return the English words for a word, however it is typed, also in forms that the table lacks."""
         known, last = self._known(word.lower())
         return [*known, *last]
+
+    def has(self, word: str) -> bool:
+        """Return whether it has a word, or one that has no ending: no verb, nor a singular that it lacks."""
+        word = word.lower()
+        return not self._english.keys().isdisjoint(self._forms(word)) or bool(self._parts(word)[0])
 
     def named(self, word: str) -> list[str]:
         """Return the English words for what a word names: of a compound, its last part."""
@@ -97,17 +131,34 @@ class WordTable:
                 yield base
         yield self._accented(word)
 
+    def _rarer_forms(self, word: str) -> Iterator[str]:
+        """Yield those that a word may also be a form of: a plural whose singular it lacks, and verbs."""
+        plurals = (self._accented(word + ending) for ending in OF_PLURALS.get(self.language, ()))
+        yield from (noun for noun in plurals if noun in self._plurals)
+        if word in (irregular := IRREGULAR.get(self.language, {})):
+            yield irregular[word]
+        yield from self._forms(word)
+        for ending, instead in OF_VERBS.get(self.language, []):
+            base = word.removesuffix(ending) + instead
+            verbs = (base, folded(base)) if word.endswith(ending) else ()
+            yield from (verb for verb in verbs if verb in self._verbs)
+        umlauts = _UMLAUTS.sub(lambda found: UMLAUTS[found[0]], word) if self.language == "de" else word
+        if umlauts != word:
+            yield from self._rarer_forms(umlauts)
+
     def _accented(self, word: str) -> str:
         """Return a word in small letters with the accents that the table has for it."""
         return " ".join(words_in(self._written.get(word, word).lower()))
 
     def _known(self, word: str) -> tuple[list[str], list[str]]:
         """Return the English words for a word, or for both parts of a German compound, "Hundeleine"."""
-        known = next((self._english[form] for form in self._forms(word) if form in self._english), [])
-        return (known, []) if known or self.language != "de" else self._parts(word)
+        forms = chain([word], self._rarer_forms(word))
+        known = next((self._english[form] for form in forms if form in self._english), [])
+        return (known, []) if known else self._parts(word)
 
     def _parts(self, word: str) -> tuple[list[str], list[str]]:
-        for end in range(len(word) - SHORTEST, SHORTEST - 1, -1):
+        ends = range(len(word) - SHORTEST, SHORTEST - 1, -1) if self.language == "de" else ()
+        for end in ends:
             noun = self._accented(word[end:])
             last = self._english.get(noun) if noun in self._nouns else None
             for between in BETWEEN if last else ():
@@ -115,6 +166,16 @@ class WordTable:
                 if word[:end].endswith(between) and end - len(between) >= SHORTEST and first and last:
                     return first, last
         return [], []
+
+
+def _is_participle(english: str) -> bool:
+    return english.endswith("ing")
+
+
+def _has_no_singular(english: str, lexicon: Collection[str]) -> bool:
+    """Return whether a word is a plural whose singular a lexicon lacks, or both: "grapes", "sheep"."""
+    singulars = english[:-1], english[:-2], f"{english[:-3]}y"
+    return english == "sheep" or (english.endswith("s") and not any(one in lexicon for one in singulars))
 
 
 def word_tables() -> Mapping[str, WordTable]:
@@ -172,12 +233,12 @@ def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
     It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
-    several that have as many, the one that has a table, if it is one alone. A text with other letters than
-    Latin ones has none.
+    several that have as many, the one that has a table, if it is one alone. A text with letters that no such
+    language has, other than Latin ones or as in "plaży", has none.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
-    if folder is None or not is_latin(folded(text)):  # º is a letter, too
+    if folder is None or not is_latin(folded(text)) or _OF_OTHERS.search(text.lower()):  # º is a letter, too
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}

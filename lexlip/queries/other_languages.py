@@ -9,7 +9,7 @@ Their words, and those of marks, become words of the lexicon, of the language's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,15 @@ from lexlip.models.language_model import elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
 from lexlip.models.word_table import WordTable, likely_table, named, word_tables
 from lexlip.queries.onnx_text import network
-from lexlip.queries.query_language import UNKNOWN, Query, forms, is_thing, parse_query, read_negations_by
+from lexlip.queries.query_language import (
+    UNKNOWN,
+    Query,
+    forms,
+    is_plural,
+    is_thing,
+    parse_query,
+    read_negations_by,
+)
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 from lexlip.sparse.typed_words import Typed, as_query
 from lexlip.words.function_words import LEAVE_OUT, QUERY_WORDS
@@ -36,17 +44,21 @@ STAYS = 0.5  # of the heaviest weight in SENTENCE
 SAME = 0.55  # cosine of what is encoded of a text and of the English words for it
 _WORD = r"[^\W\d_]+"
 _ARTICLE = (
-    r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]|das|die|une?|les?|la|de|un[ao]?|el|l[ao]s"
-    r"|ning[uú]na?)\s+)|[ld]['’])?"
+    r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]?|das|die|une?|les?|la|un[ao]?|el|l[ao]s?"
+    r"|ning[uú]na?|il|i|gli|een|het|uma?|[ao]s?|nenhuma?)\s+)|(?:[ld]|un)['’])?"
 )
-_NEGATION = re.compile(  # of German, French and Spanish
-    r"(?:\b(?:aber|und|mit|mais|et|avec|pero|y|con)\s+|,\s*)?"
+_OR = rf"\s+(?:oder|noch|ou|ni|o|né|nem|of|ani|lub|nebo|или|ни)\s+{_ARTICLE}"
+_AND = rf"\s+(?:und|et|y|e|en|i|a|и|och|og)\s+{_ARTICLE}"
+_NEGATION = (
+    r"(?:\b(?:aber|und|mit|es\s+gibt|mais|et|avec|(?:où\s+)?il\s+n['’]y\s+a|pero|y|con|donde)\s+|,\s*)?"
     rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+d(?:e\s+|['’]))"
-    rf"{_ARTICLE}(?P<words>{_WORD}(?:\s+(?:oder|noch|ou|ni|o)\s+{_ARTICLE}{_WORD})*)(?![\w'’-])",
-    re.IGNORECASE,
+    rf"{_ARTICLE}(?P<words>{_WORD}(?:{_OR}{_WORD}|{_AND}(?:%s)(?!\w))*)(?![\w'’-])"
 )
+"""A negation, given words that stand for several things: as in English, "and" goes on with these alone."""
 _WORDS = re.compile(_WORD)
-_OR = re.compile(rf"\s+(?:oder|noch|ou|ni|o)\s+{_ARTICLE}", re.IGNORECASE)
+_BETWEEN = re.compile(f"{_OR}|{_AND}", re.IGNORECASE)
+_AFTER_AND = re.compile(rf"{_AND}({_WORD})", re.IGNORECASE)
+_LEAVES_OUT = re.compile(f"{LEAVE_OUT}|pas d", re.IGNORECASE)
 
 
 class OtherLanguages:
@@ -153,10 +165,16 @@ class OtherLanguages:
         best = [self._by_weight(word, own) for word, own in zip(words, found, strict=True)]
         return [own[0] for own in best] if all(best) else []
 
-    def _also(self, word: str, names: Sequence[str]) -> list[str]:
-        """Return names of a word with the one of which the encoder is sure: "bicycle" and "bike"."""
-        sure = [one for one in [self.sure(word)] if one]
-        return self._by_weight(word, dict.fromkeys([*names, *sure]))
+    def _also(self, word: str, names: Collection[str]) -> list[str]:
+        """Return names of a word with the one of which the encoder is sure: "bicycle" and "bike".
+
+        Names to which the word means nothing are not: other languages have them.
+        """
+        if not (sure := self.sure(word)):
+            return self._by_weight(word, names)
+        vector = self.encode(word)
+        known = [one for one in names if one in self._columns and vector[self._columns[one]] > 0]
+        return self._by_weight(word, dict.fromkeys([*known, sure]))
 
     def _by_weight(self, word: str, english: Iterable[str]) -> list[str]:
         """Return those of some English words that the lexicon has, first those that a word means most."""
@@ -175,6 +193,12 @@ class OtherLanguages:
         known = word.lower() in self._columns or word.lower() in QUERY_WORDS or table.english(word)
         found = elsewhere(self._folder, word)
         return word.isalpha() and not (known or (found is not None and found.languages))
+
+    def names(self, query: Query) -> list[str]:
+        """Return words of a query's sentence that may be names: nothing tells what they mean."""
+        table = self.table(query)
+        words = (word for word in words_in(query.sentence) if word.lower() not in QUERY_WORDS)
+        return [word for word in words if not word.isdigit() and not self.english(word, table)]
 
     # ---- queries ----
 
@@ -211,19 +235,23 @@ class OtherLanguages:
         """Return a query whose marks and negations hold words of the lexicon instead of its own."""
         table = self.table(query)
         sentence = parse_query(query.text, negations=False).sentence if query.negations else query.sentence
-        sentence, negations = read_negations_by(
-            _NEGATION, sentence, lambda named: self._things(named, table), QUERY_WORDS
-        )
+        sentence, negations = self._read_negations(sentence, table)
         as_it_is = self._columns.keys() & set(query.chosen)
 
         def one(word: str) -> str:
             return word if word in as_it_is else next(iter(self.english(word, table)), word)
 
+        marked = query.with_negations({}).without
+        asked = self._asked(sentence, table) if marked or negations else set()
+
         def all_of(word: str) -> list[str]:
-            return [word] if word in as_it_is else self._forms(word, table) or [word]
+            if word in as_it_is:
+                return [word]
+            found = self._forms(word, table)
+            in_table = self._by_weight(word, table.named(word))
+            return found if found and (in_table or asked.isdisjoint(found)) else [word]
 
-        without = [form for word in query.with_negations({}).without for form in all_of(word)]
-
+        without = [form for word in marked for form in all_of(word)]
         return replace(
             query,
             sentence=_WORDS.sub(lambda found: table.written(found[0]), sentence),
@@ -236,24 +264,51 @@ class OtherLanguages:
     def english(self, word: str, table: WordTable = NO_TABLE) -> list[str]:
         """Return words of the lexicon that name what a word names, the best first; [] if none is known to.
 
-        Of a word that the table lacks these are its names, and one of the encoder's, if that is sure.
+        Of a word that the table lacks this is the encoder's, if that is sure; without a table also its names.
         """
         if table is not NO_TABLE and word.lower() in self._columns and not table.english(word):
             return [word.lower()]  # "Surfboard"
-        return self._by_weight(word, table.named(word)) or self._also(word, [*named(word)])
+        return self._by_weight(word, table.named(word)) or self._also(
+            word, named(word) if table is NO_TABLE else ()
+        )
 
-    def _things(self, named: str, table: WordTable) -> tuple[str, ...]:
+    def _read_negations(self, sentence: str, table: WordTable) -> tuple[str, dict[str, tuple[str, ...]]]:
+        """Do what `read_negations` does; none leaves out what the sentence asks for."""
+        if not _LEAVES_OUT.search(sentence):
+            return sentence, {}
+        after_and = [word for word in _AFTER_AND.findall(sentence) if self._is_plural(word, table)]
+        pattern = re.compile(_NEGATION % ("|".join(map(re.escape, after_and)) or "(?!)"), re.IGNORECASE)
+        asked: set[str] = set()
+
+        def things(named: str) -> tuple[str, ...]:
+            return self._things(named, table, asked)
+
+        rest, _ = read_negations_by(pattern, sentence, things, QUERY_WORDS)
+        asked = self._asked(rest, table)
+        return read_negations_by(pattern, sentence, things, QUERY_WORDS)
+
+    def _is_plural(self, word: str, table: WordTable) -> bool:
+        return any(map(is_plural, self.english(word, table)[:1]))
+
+    def _asked(self, sentence: str, table: WordTable) -> set[str]:
+        """Return the words of the lexicon that a sentence asks for, in both numbers."""
+        words = (word for word in words_in(sentence) if word.lower() not in QUERY_WORDS)
+        return {form for word in words for form in self._forms(word, table)}
+
+    def _things(self, named: str, table: WordTable, asked: Collection[str]) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.
 
-        A word that nothing names stays as it is, and so leaves out nothing, but is said to be unknown.
+        A word that nothing names, or that names what is `asked` for, stays as it is, and so leaves out
+        nothing, but is said to be unknown.
         """
         things: list[str] = []
-        for word in _OR.split(named):
+        for word in _BETWEEN.split(named):
             found = self.english(word, table)
             if word.lower() in QUERY_WORDS or not all(is_thing(one, {one: 1}) for one in found):
                 return ()
-            things += self._forms(word, table) or [word]
-        return tuple(things)
+            own = self._forms(word, table)
+            things += own if own and not any(form in asked for form in own) else [word]
+        return tuple(dict.fromkeys(things))
 
     def _forms(self, word: str, table: WordTable) -> list[str]:
         """Return the words of the lexicon for a word, in both numbers as far as it has them."""

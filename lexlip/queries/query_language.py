@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
+from lexlip.words.language_codes import is_language
 from lexlip.words.plain_text import readable, spelled, tidied, words_in
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Query:
         chosen: words of marks that are no part of the text, and so in no language if the vocabulary has them.
 
     Raises:
-        QueryError: it holds half a character (a lone surrogate).
+        QueryError: it holds half a character (a lone surrogate), or there is no such language.
     """
 
     text: str
@@ -124,6 +125,9 @@ class Query:
             raise QueryError(
                 f"the query {readable(self.text)} holds half a character: write it again"
             ) from None
+        if self.language and not is_language(self.language):
+            code = readable(self.language)
+            raise QueryError(f"'{code}' is not the code of a language, such as de or zh-Hant")
 
     @property
     def marked(self) -> bool:
@@ -317,6 +321,11 @@ def forms(noun: str) -> tuple[str, ...]:
     if re.search("[^aeiou]y$", noun):
         return noun, f"{noun[:-1]}ies"
     return noun, f"{noun}es" if re.search("(?:ch|sh|s|x|z)$", noun) else f"{noun}s"
+
+
+def is_plural(noun: str) -> bool:
+    """Return whether a noun stands for several things, by the same rules."""
+    return noun in _IRREGULAR.values() or any(len(form) < len(noun) for form in forms(noun))
 
 
 def is_thing(word: str, said: Mapping[str, int]) -> bool:

@@ -132,7 +132,7 @@ class TextQueries:
 
         A sentence is not English if it looks so (`looks_foreign`); or if the lexicon has none of its content
         words, and half of them are words of other languages alone; or if one word is no English one, and all
-        are of one language that has a table ("chat noir", "le chat"), or something is left out ("mesa sin
+        are of one other language ("chat noir", "le chat"), or something is left out ("mesa sin
         comida"). Phrases that English uses do not count: "grand prix", "a day in los angeles". If none of its
         words is known to be English, nor likely to be mistyped, it is in another language if this has names
         for all, or the encoder is sure of it.
@@ -168,15 +168,15 @@ class TextQueries:
         foreign = [word for word in strange if _is_foreign_word(folder, word)]
         if len(strange) == len(content) and 2 * len(foreign) >= len(content):
             return True
-        if strange and not foreign:
+        if not foreign and not _of_others(self._lexicon).issuperset(strange):
             return False
         if foreign and _LEAVES_OUT.search(text):
             return True
         return any(
             (foreign or not (functions & _of_others(self._lexicon)).isdisjoint(words))
-            and code in word_tables()
             and all(_is_of(folder, code, word) for word in words)
             for code, functions in QUERY_LANGUAGES.items()
+            if code != ENGLISH
         )
 
     def _may_be_foreign(self, folder: Path, text: str) -> bool:
@@ -222,6 +222,21 @@ class TextQueries:
     def doubtful(self, query: Query) -> list[str]:
         """Return words of a sentence in another language that may be mistyped."""
         return self.others.doubtful(query) if _is_foreign(query) else []
+
+    def names(self, query: Query) -> list[str]:
+        """Return words of a sentence in another language that may be names."""
+        return self.others.names(query) if _is_foreign(query) else []
+
+    def is_foreign_word(self, word: str, query: Query) -> bool:
+        """Return whether a word that the lexicon lacks is one of another language, and so no slip.
+
+        In an English query, this is a word of a table alone, as others resemble slips: "gril".
+        """
+        if (folder := self._folder_of_others) is None:
+            return False
+        found = elsewhere(folder, word) if _is_foreign(query) else None
+        listed = found is not None and bool(found.languages)
+        return listed or any(table.english(word) for table in word_tables().values())
 
     def lacks_languages(self) -> str:
         """Return the command that makes other languages known; "" if they are, or if it would not help."""
@@ -305,11 +320,37 @@ class TextQueries:
         query = query if query.language else replace(query, language=self.language_of(query))
         if _is_foreign(query):
             return self.others.read(query)
+        if self._folder_of_others is not None and query.marked:
+            query = self._with_marks_in_english(self._folder_of_others, query)
         negations = {}
         for phrase, words in query.negations.items():
             known = [form for word in words for form in forms(word) if self.column(form) is not None]
             negations[phrase] = tuple(known) or words
         return query.with_negations(negations)
+
+    def _with_marks_in_english(self, folder: Path, query: Query) -> Query:
+        """Return an English query that marks, or leaves out, English words instead: "-perro"."""
+        lacked = [word for word in query.words if self.column(word) is None]
+        if not (english := {word: one for word in lacked if (one := self._in_english(folder, word))}):
+            return query
+
+        def all_of(word: str) -> list[str]:
+            found = forms(english[word]) if word in english else [word]
+            return [form for form in found if form == word or self.column(form) is not None]
+
+        without = tuple(form for word in query.minus for form in all_of(word))
+        return replace(
+            query,
+            factors={english.get(word, word): factor for word, factor in query.factors.items()},
+            added={english.get(word, word): factor for word, factor in query.added.items()},
+            without=without,
+            negations={},
+        ).with_negations(
+            {
+                text: tuple(english.get(word, word) for word in words)
+                for text, words in query.negations.items()
+            }
+        )
 
     def column(self, word: str) -> int | None:
         """Return a word's column in the vectors; None if it is no word of the vocabulary."""
@@ -370,17 +411,17 @@ def _english_alone() -> frozenset[str]:
 
 def _is_foreign_word(folder: Path, word: str) -> bool:
     """Return whether a word that the lexicon lacks is one of other languages alone."""
-    found = elsewhere(folder, word)
-    if found is None or not found.languages:  # "rotes" is rare in English
-        return any(table.english(word) for table in word_tables().values())
-    return not found.english
+    found, tables = elsewhere(folder, word), word_tables().values()
+    if found is not None and found.languages:
+        return not found.english
+    return any(table.has(word) if found else table.english(word) for table in tables)  # "rotes" is rare
 
 
 def _is_of(folder: Path, code: str, word: str) -> bool:
-    """Return whether a language that has a table has a word."""
-    found, table = elsewhere(folder, word), word_tables()[code]
+    """Return whether a language has a word."""
+    found, table = elsewhere(folder, word), word_tables().get(code)
     listed = found is not None and code in found.languages
-    return listed or word in QUERY_LANGUAGES[code] or bool(table.english(word))
+    return listed or word in QUERY_LANGUAGES[code] or (table is not None and bool(table.english(word)))
 
 
 def _is_foreign(query: Query) -> bool:

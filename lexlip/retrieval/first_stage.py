@@ -150,6 +150,14 @@ class FirstStage(ABC):
         """Return words of a query in another language that may be mistyped."""
         return ()
 
+    def names(self, query: Query) -> Sequence[str]:
+        """Return words of a query in another language that may be names, as nothing tells what they mean."""
+        return ()
+
+    def is_foreign_word(self, word: str, query: Query) -> bool:
+        """Return whether a word that the vocabulary lacks is one of another language, and so no slip."""
+        return False
+
     def is_not_english(self, query: Query, unknown: Sequence[str]) -> bool:
         """Return whether a query whose unknown words are given is read as English, but does not look so."""
         return looks_foreign(query.sentence, unknown)

@@ -26,7 +26,7 @@ from lexlip.search.by_date import ByDate, by_date
 from lexlip.search.cursors import Cursor, begin, digest
 from lexlip.search.named_photos import NAMED_POWER, named_shares
 from lexlip.search.unmet import why_unmet
-from lexlip.words.plain_text import folded, readable, whole
+from lexlip.words.plain_text import folded, readable, whole, words_in
 from lexlip.words.vocabulary import is_content_word
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class IndexState:
             best: the best photo by content, if there is one.
             ends: where hits end by content.
         """
-        shares = named_shares(self.photos, asked.phrases, self._names(asked))
+        shares = named_shares(self.photos, asked.phrases, self._names(asked), self._accented(asked))
         if not shares:
             return []
         ids = self.ids(asked.conditions(filters), list(shares))
@@ -244,6 +244,8 @@ class IndexState:
         Nor are they slips of words that it knows: the phrases have what was meant instead.
         """
         language, unread = asked.query.language if asked.query else "", set(map(folded, asked.unknown))
+        if asked.query is not None:
+            unread.update(map(folded, self.stage.names(asked.query)))
         words = {
             word
             for phrase in asked.phrases
@@ -255,6 +257,16 @@ class IndexState:
         }
         unknown = set(self.stage.unknown(" ".join(set().union(*own.values())))) if own else set()
         return [word for word, both in own.items() if both <= unknown]
+
+    def _accented(self, asked: Asked) -> dict[str, str]:
+        """Return words of a foreign sentence that are others without accents, by these: "Bär" by bar."""
+        if asked.query is None or asked.query.language in ("", ENGLISH):
+            return {}
+        typed = {folded(word): word.casefold() for word in words_in(asked.query.sentence)}
+        said = self.stage.terms(asked.encoded)
+        others = {plain: word for plain, word in typed.items() if plain != word and plain not in said}
+        unknown = set(self.stage.unknown(" ".join(others))) if others else set()
+        return {plain: word for plain, word in others.items() if plain not in unknown}
 
     def get(self, ids: Sequence[str]) -> list[Photo | None]:
         """Return photos; of two indexes the first may lack some."""

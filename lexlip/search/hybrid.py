@@ -109,6 +109,12 @@ class HybridStage(FirstStage):
     def doubtful(self, query: Query) -> Sequence[str]:
         return self.first.doubtful(query)
 
+    def names(self, query: Query) -> Sequence[str]:
+        return self.first.names(query)
+
+    def is_foreign_word(self, word: str, query: Query) -> bool:
+        return self.first.is_foreign_word(word, query)
+
     def is_not_english(self, query: Query, unknown: Sequence[str]) -> bool:
         return self.first.is_not_english(query, unknown)
 

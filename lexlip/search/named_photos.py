@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from lexlip.retrieval.given_words import Phrase
+from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.words.plain_text import composed, decomposed, folded
 
 if TYPE_CHECKING:
@@ -18,12 +18,16 @@ MOST_NAMED = 1_000  # photos that are found by the words that people gave them
 # Both measured in docs/notes/2026-11-28-one-box.md.
 LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they are names
 NAMED_POWER = 2  # of the share of the words
+SMALLEST = 1e-6  # share, that rounding does not leave
 MOST_FOLDERS = 32  # of a path
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
 
 
 def named_shares(
-    photos: PhotoTable, phrases: tuple[Phrase, ...], unknown: Collection[str]
+    photos: PhotoTable,
+    phrases: tuple[Phrase, ...],
+    unknown: Collection[str],
+    accented: Mapping[str, str] = {},
 ) -> dict[str, float]:
     """Return which share of a sentence's phrases people gave photos, by id, where it adds to their scores.
 
@@ -34,22 +38,52 @@ def named_shares(
         photos: their table.
         phrases: those of the sentence.
         unknown: words of the phrases that the model does not know.
+        accented: words that count only as they were typed, with accents, by what they are without.
     """
     number, counts = photos.given_counts(phrases) if phrases else (0, [])
     if not any(counts):
         return {}
     rare = [math.log(1 + number / max(count, 0.5)) for count in counts]
     weights = [one / sum(rare) for one in rare]
-    shares = {id: share for id, share in photos.given(phrases, weights, MOST_NAMED) if share >= LEAST_NAMED}
+
+    def given(weights: Sequence[float]) -> list[tuple[str, float]]:
+        found = photos.given(phrases, weights, MOST_NAMED)
+        return _as_typed(photos, found, phrases, weights, accented) if accented else found
+
+    shares = {id: share for id, share in given(weights) if share >= LEAST_NAMED}
     names = {folded(word) for word in unknown}
     weights = [
         0.0 if names.isdisjoint(phrase.words) else weight
         for phrase, weight in zip(phrases, weights, strict=True)
     ]
     if any(weights):
-        for id, share in photos.given(phrases, weights, MOST_NAMED):
+        for id, share in given(weights):
             shares[id] = max(share, shares.get(id, 0.0))
     return shares
+
+
+def _as_typed(
+    photos: PhotoTable,
+    found: Sequence[tuple[str, float]],
+    phrases: Sequence[Phrase],
+    weights: Sequence[float],
+    accented: Mapping[str, str],
+) -> list[tuple[str, float]]:
+    """Return the shares of photos without those of words that they have with other accents."""
+    shares = []
+    both = [one for one in zip(phrases, weights, strict=True) if not accented.keys().isdisjoint(one[0].words)]
+    for (id, share), photo in zip(found, photos.get([id for id, _ in found]), strict=True):
+        if photo is not None:
+            lines = (line.text for line in photo.text)
+            text = composed(" ".join([id, *photo.captions, *photo.keywords, *lines])).casefold()
+            share -= sum(
+                weight
+                for phrase, weight in both
+                if any(accented.get(word, word) not in text for word in phrase.words)
+                and phrases_in(photo.given, [phrase])
+            )
+        shares.append((id, share))
+    return [(id, share) for id, share in shares if share > SMALLEST]
 
 
 def id_of_path(photos: PhotoTable, text: str) -> str | None:

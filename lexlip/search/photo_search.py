@@ -439,6 +439,7 @@ class PhotoSearch:
         given = state.gave([word for word in unknown if word in not_given])
         unknown = [word for word in unknown if word not in given]
         wrong = [word for word in unknown if folded(word) not in FUNCTION_WORDS and not foreign]
+        wrong = [word for word in wrong if not state.stage.is_foreign_word(word, asked)]
         near = {word: state.stage.near(word, MEANT, shown_in) for word in wrong}
         meant = {word: words for word, words in near.items() if words}
         for word in state.stage.doubtful(asked) if shown_in else ():
@@ -453,7 +454,8 @@ class PhotoSearch:
             path = id_of_path(state.photos, asked.text)
             named = phrases(asked.sentence if path is None else path)
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
-        named = respelled(state.photos, named, {folded(word) for word in unknown})
+        strange = {folded(word) for word in (*unknown, *state.stage.doubtful(asked))}
+        named = respelled(state.photos, named, strange)
         narrowed = tuple(
             (name, respelled(state.photos, phrases(value)))
             for name, value in (

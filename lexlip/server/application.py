@@ -171,7 +171,9 @@ class Guard:
         try:
             answer = self._meet(Request(scope))
             if answer is None:
-                asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # uvicorn sends no body
+                asked = (
+                    {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+                )  # uvicorn sends no body
                 await self.app(asked, receive, send_safely)
                 return
         except ClientDisconnect:

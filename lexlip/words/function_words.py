@@ -100,8 +100,8 @@ a al con de del e el en es est la las le lo los no o para por que sobre su sus u
 a ad ai al alla alle allo che con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
 nel nell nella per senza sono su sul sull sulla tra un una uno è
 """,
-    "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que um uma",
-    "nl": "de een en het in op van",
+    "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que sem um uma",
+    "nl": "de een en geen het in op van zonder",
     "pl": "bez dla jest na nad obok przed przez przy się w z za ze",
     "sv": "bakom bredvid ett framför från med och på som utan är",
     "da": "af bagved foran fra med og på uden ved",
@@ -110,16 +110,29 @@ nel nell nella per senza sono su sul sull sulla tra un una uno è
     "hu": "alatt az egy mellett nélkül és",
     "ro": "cu fără la lângă pe pentru un în și",
     "hr": "bez iz ispred kod na pored sa uz",
+    "ru": "без в за и из или на над ни о по под с со у",
     "tr": "bir ile ve için içinde üzerinde",
     "vi": "bên có của không những trên trong và với",
     "id": "dari dengan pada sebuah seekor seorang tanpa yang",
     "sw": "bila juu katika kwa kwenye",
 }
 MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _MORE.items()}
-"""Of further languages in Latin letters, by code: only to tell the language of a query."""
+"""Of further languages, by code: only to tell the language of a query."""
 
-LEAVE_OUT = r"(?<![\w'’-])(?:ohne|kein(?:e[mnrs]?)?|sans|aucune?|sin|ning[uú]na?)\s+"
-"""What stands before a thing that is not to be there, in German, French and Spanish, of any case."""
+_LEAVE_OUT = {
+    "de": r"ohne|kein(?:e[mnrs]?)?",
+    "fr": r"sans|aucune?",
+    "es": r"sin(?:\s+que\s+haya)?|ning[uú]na?|no\s+hay",
+    "it": r"senza|nessun[ao]?|non\s+c'è|non\s+ci\s+sono",
+    "pt": r"sem|nenhuma?|n[ãa]o\s+h[áa]",
+    "nl": "zonder|geen",
+    "pl, cs, sk, hr": "bez",
+    "ru, uk, bg": "без",
+    "sv, da, no": "utan|uden|uten",
+    "ro": "f[ăa]r[ăa]",
+}
+LEAVE_OUT = rf"(?<![\w'’-])(?:{'|'.join(_LEAVE_OUT.values())})\s+"
+"""What stands before a thing that is not to be there, in other languages than English, of any case."""
 
 OF_MORE = frozenset().union(*MORE_BY_LANGUAGE.values())
 

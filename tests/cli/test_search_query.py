@@ -1,5 +1,6 @@
 """Marks, filters, pages and paths on the command line."""
 
+import shutil
 import subprocess
 import sys
 from datetime import date
@@ -234,6 +235,15 @@ def test_explained_in_another_language(with_table: Run, model_folder: Path) -> N
     assert error(with_table("explain", "photos/0.jpg", "--language", "cs", *model, code=2)) == says
 
 
+def test_a_slip_of_a_foreign_word_in_names_is_forgiven(several: Run) -> None:
+    first = Path("photos", "0.jpg")
+    shutil.copy(first, "photos/Bahnhofstraße Jürgen.jpg")
+    several("index", "photos")
+    for text, word in {"bahnhofstrase": "name:bahnhofstrasse", "Jürgen mit Hund": "name:jurgen"}.items():
+        found = {hit["id"]: hit["words"] for hit in search(several, text)["hits"]}
+        assert word in found["Bahnhofstraße Jürgen.jpg"]
+
+
 def test_a_word_of_two_languages(several: Run) -> None:
     english = search(several, "boot")
     assert (english["language"], english["other_languages"]) == ("en", ["de", "nl"])
@@ -247,7 +257,9 @@ def test_a_word_of_two_languages(several: Run) -> None:
 
 
 def test_what_has_no_other_languages(several: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "'d' is not the code of a language, such as de" in refused(several, "boot", "--language", "d")
+    for code in ("d", "xx", "xx-AT"):
+        says = f"'{code}' is not the code of a language, such as de"
+        assert says in refused(several, "boot", "--language", code)
     for option in (("--similar", "0.jpg"), ("--image", "photos/0.jpg")):
         assert "--language is for sentences, not for" in refused(several, *option, "--language", "de")
     german = "zwei Hunde spielen im Schnee", "--model", "mini"  # packaged

@@ -94,7 +94,14 @@ def test_phrases_are_read_as_one(tables: dict[str, WordTable]) -> None:
     ("text", "language"),
     [
         *(("zwei Hunde im Schnee", "de"), ("Hund", "de"), ("chien rouge", "fr"), ("perro", "es")),
-        *(("puesta de sol", "es"), ("pes ve sněhu", ""), ("due cani nella neve", ""), ("", ""), ("犬", "")),
+        *(
+            ("ein Hund na plaży", ""),
+            ("puesta de sol", "es"),
+            ("pes ve sněhu", ""),
+            ("due cani nella neve", ""),
+            ("", ""),
+            ("犬", ""),
+        ),
     ],
 )
 def test_the_language_of_a_sentence(tables: dict[str, WordTable], text: str, language: str) -> None:
@@ -170,3 +177,26 @@ def test_names_of_languages_without_a_table(tables: dict[str, WordTable], tmp_pa
     with pytest.raises(ModelError, match="is damaged"):
         named("kedi")
     read_lines.cache_clear()
+
+
+def test_verbs_in_their_forms_and_singulars_that_a_table_lacks() -> None:
+    tables = read_tables(OWN)
+    for language, words in {
+        "de": {"lacht": "laughing", "isst": "eating", "schläft": "sleeping", "Erdbeere": "strawberries"},
+        "fr": {
+            "blanche": "white",
+            "regardent": "looking",
+            "sautant": "jumping",
+            "brindille": "twigs",
+            "mouton": "sheep",
+        },
+        "es": {"comiendo": "eating", "duerme": "sleeping", "corren": "running", "oveja": "sheep"},
+    }.items():
+        for word, english in words.items():
+            assert english in tables[language].english(word)
+            assert not tables[language].has(word)
+    assert (tables["de"].english("Schaf"), tables["de"].has("rotes")) == (["sheep"], True)
+    assert (tables["es"].english("juega")[1], tables["de"].english("schoener")) == ("playing", ["beautiful"])
+    assert tables["fr"].english("fraise") == ["strawberries"]  # and not frais
+    for language, names in {"de": ("Sam", "Jack", "Kart"), "fr": ("passage", "collie")}.items():
+        assert [tables[language].english(name) for name in names] == [[]] * len(names)

@@ -75,6 +75,17 @@ READ: dict[str, tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
         {"sin perro ni gato": ("dog", "dogs", "cat")},
         ("dog", "dogs", "cat"),
     ),
+    **{
+        f"{before} {negation}": (before, {negation: ("dog", "dogs")}, ("dog", "dogs"))
+        for before, negation in (
+            *(("nieve", "no hay perro"), ("nieve", "donde no hay perro"), ("nieve", "sin que haya perro")),
+            *(("neige", "il n'y a pas de chien"), ("Schnee", "es gibt keinen Hund")),
+            *(("neve", "senza un cane"), ("sneeuw", "geen Hund"), ("sníh", "bez psa"), ("снег", "без psa")),
+            *(("snö", "utan Hund"), ("neve", "sem o perro")),
+        )
+    },
+    "Schnee ohne Hund und Hunde": ("Schnee", {"ohne Hund und Hunde": ("dog", "dogs")}, ("dog", "dogs")),
+    "Schnee ohne Hunde und Katze": ("Schnee und Katze", {"ohne Hunde": ("dogs", "dog")}, ("dogs", "dog")),
     "ohne Hund": ("", {"ohne Hund": ("dog", "dogs")}, ("dog", "dogs")),
     'Schnee "ohne Hund"': ("Schnee ohne Hund", {}, ()),  # in quotes it is text
     "eine Katze ohne Hemd": ("eine Katze ohne Hemd", {}, ()),  # what people wear belongs to a caption
@@ -91,6 +102,12 @@ READ: dict[str, tuple[str, dict[str, tuple[str, ...]], tuple[str, ...]]] = {
 def test_negations_and_marks(folder: Path, model: Path, text: str) -> None:
     query = opened(folder, model).read(parse_query(text, language="de"))
     assert (query.sentence.strip(), query.negations, query.without) == READ[text]
+
+
+def test_nothing_is_left_out_that_a_sentence_asks_for(folder: Path, model: Path) -> None:
+    for text, without in {"perro sin galgo": ("galgo",), "perro -galgo": ("galgo",)}.items():
+        assert opened(folder, model).read(parse_query(text, language="es")).without == without
+    assert opened(folder, model).read(parse_query("gato sin galgo")).without == ("dog", "dogs")
 
 
 def test_an_english_negation_is_text(folder: Path, model: Path) -> None:
@@ -224,6 +241,11 @@ def test_chosen_words_are_of_the_lexicon(with_table: OtherLanguages) -> None:
 
 def test_words_that_may_be_mistyped(with_table: OtherLanguages) -> None:
     assert with_table.doubtful(Query("", "ein Hund im Schnne 12 Perro", language="de")) == ["Schnne"]
+
+
+def test_words_that_may_be_names(with_table: OtherLanguages) -> None:
+    for text, names in {"Jürgen mit Hund": ["Jürgen"], "ein Boot 2019": [], "Muetze": []}.items():
+        assert with_table.names(Query("", text, language="de")) == names
 
 
 @pytest.fixture

@@ -261,3 +261,10 @@ def test_of_two_places_none_is_passed_over() -> None:
     with pytest.raises(QueryError, match=r"one place: give near:48.1,11.6 or NEAR:\"são paulo\", not both"):
         parse_query('near:48.1,11.6 a boat NEAR:"são paulo"')
     assert parse_query('near:lyon a boat near:"Lyon"').near == "lyon"
+
+
+def test_a_language_that_is_none() -> None:
+    assert parse_query("dog", language="de-AT").language == "de-AT"
+    for code in ("xx", "english", "\x1b"):
+        with pytest.raises(QueryError, match="is not the code of a language, such as de or zh-Hant"):
+            parse_query("dog", language=code)

@@ -288,6 +288,29 @@ def test_words_of_another_language_beside_english_ones(several: TextQueries, tmp
         np.testing.assert_array_equal(several.vector(query), several.vector(Query(said, said, language="en")))
 
 
+def test_marks_and_negations_with_words_of_another_language(several: TextQueries, tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_text("en\tde\ndog\tHund\nsnow\tSchnee\n", encoding="utf-8")
+    read_tables.cache_clear()
+    for text, without in {
+        "cat -Hund": ("dog", "dogs"),
+        "cat -xyz": ("xyz",),
+        "a cat without Hund": ("dog", "dogs"),
+        "cat -dog": ("dog",),
+    }.items():
+        assert several.read(parse_query(text, language="en")).without == without
+    query = several.read(parse_query("cat Hund^2 +Schnee", language="en"))
+    assert (query.factors, query.added, several.unknown(query)) == ({"dog": 2.0}, {"snow": 1.0}, [])
+
+
+def test_a_word_of_another_language_is_no_slip(several: TextQueries, tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_text("en\tde\ndogs\tHunde\nlaughing\tlachen\n", encoding="utf-8")
+    read_tables.cache_clear()
+    german, english = (Query("", "", language=code) for code in ("de", "en"))
+    words = ("lacht", "Boot", "Hnud")
+    assert [several.is_foreign_word(word, german) for word in words] == [True, True, False]
+    assert [several.is_foreign_word(word, english) for word in words] == [True, False, False]
+
+
 def test_english_stays_as_it_is(several: TextQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, None)
     alone = TextQueries(several.folder)
@@ -358,7 +381,8 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"el niño": "es", "jeune fille": "fr", "das Boot": "de", "un film noir": "fr"},
         **{"film -noir": "fr", "grand -prix": "fr", "Katze -dog": "de", "grand prix -dog": ""},
         **{"Mann hat keinen Hut": "de", "mesa sin comida": "es", "coche sin conductor": "es"},
-        **{"Sin City": "", "a city of sin": ""},
+        **{"Sin City": "", "a city of sin": "", "no hay perro": "es", "no hay": ""},
+        **{"Kind lacht": "de", "Kind isst Banane": "de", "schoener Strand": "de", "voiture blanche": "fr"},
         **{"Mann": "de", "Wald": "de", "rot": "", "Thomas Mann": "", "Marco": ""},  # English as names
         **{
             "chat": "",
@@ -381,7 +405,15 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, PACKAGE)
     queries = TextQueries("mini")
-    foreign = ("gün batımı", "dziewczyna", "Dziewczyna na plaży", "bejzbol", "GÜN BATIMI")
+    foreign = (
+        "strand zonder mensen",
+        "senza cane",
+        "gün batımı",
+        "dziewczyna",
+        "Dziewczyna na plaży",
+        "bejzbol",
+        "GÜN BATIMI",
+    )
     rare = ("kombucha", "Kowalski", "cosplay", "floristry", "hydrazide", "the bejzbol", "bejzbol dog")
     slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2")
     for text in foreign:

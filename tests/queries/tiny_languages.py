@@ -25,7 +25,8 @@ from lexlip.models.model_folder import read_words
 TRANSLATIONS = {
     **{"hund": "dog", "hunde": "dogs", "schnee": "snow", "katze": "cat", "boot": "boat", "hemd": "shirt"},
     **{"chien": "dog", "neige": "snow", "chat": "cat", "bateau": "boat"},
-    **{"perro": "dog", "nieve": "snow", "gato": "cat", "playa": "beach"},
+    **{"perro": "dog", "nieve": "snow", "gato": "cat", "playa": "beach", "galgo": "dog"},
+    **{"cane": "dog", "psa": "dog"},
     **{"犬": "dog", "猫": "cat", "كلب": "dog"},
 }
 OTHERS = "ein eine im mit ohne der und oder un une dans la sans pas de o ni en sin con 雪 の 中"

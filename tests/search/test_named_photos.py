@@ -123,3 +123,19 @@ def test_to_look_for_a_path_the_table_is_not_read(
 )
 def test_other_texts_are_no_paths(text: str, photos: PhotoTable) -> None:
     assert id_of_path(photos, text) is None
+
+
+def test_words_with_accents_count_as_they_were_typed(tmp_path: Path) -> None:
+    captions = {"1.jpg": ("the bar",), "2.jpg": ("Ba\u0308r",), "thé.jpg": (), "4.jpg": ("bar dog",)}
+    for name in captions:
+        write(tmp_path / "photos" / name, jpeg())
+    source = open_source(tmp_path / "photos")
+    facts = [Facts(keywords=captions[item.id]) for item in source.items]
+    accented = {"bar": "bär", "the": "thé"}
+    with table(source, tmp_path / "index", facts) as photos:
+        for word, id in (("bar", "2.jpg"), ("the", "thé.jpg")):
+            assert len(named_shares(photos, (Phrase((word,)),), [])) > 1
+            assert named_shares(photos, (Phrase((word,)),), [], accented) == {id: 1.0}
+        both = Phrase(("bar",)), Phrase(("dog",))
+        assert named_shares(photos, both, ["bar"], accented).keys() == {"2.jpg"}
+        assert named_shares(photos, both, ["dog"], accented).keys() == {"4.jpg"}

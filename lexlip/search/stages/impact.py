@@ -115,6 +115,12 @@ class ImpactStage(FirstStage):
     def doubtful(self, query: Query) -> Sequence[str]:
         return self.queries.doubtful(query)
 
+    def names(self, query: Query) -> Sequence[str]:
+        return self.queries.names(query)
+
+    def is_foreign_word(self, word: str, query: Query) -> bool:
+        return self.queries.is_foreign_word(word, query)
+
     def is_not_english(self, query: Query, unknown: Sequence[str]) -> bool:
         return not self.queries.tells_languages and super().is_not_english(query, unknown)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from anserini_bridge import IndexMetadata, read_header, read_metadata, update_index
 from lexlip.data import UnreadableImage
 from lexlip.data.facts import digest
-from lexlip.data.images import decode, later_pages
+from lexlip.data.images import TIFF, decode, later_pages
 from lexlip.errors import EXTRAS, FixableError, MissingPackage, out_of_memory, writing_index
 from lexlip.indexing.bm25 import files_beside
 from lexlip.indexing.report import Report
@@ -44,7 +44,7 @@ Store = Callable[[Mapping[str, Iterable[TextLine]], Mapping[str, str]], None]
 
 
 class _Opened(NamedTuple):
-    """A photo whose text is to be read, with the bytes of its file; without a picture, it cannot be."""
+    """A photo whose text is to be read, with the bytes of a TIFF; without a picture, it cannot be."""
 
     digest: str
     picture: Image.Image | None
@@ -182,7 +182,7 @@ def _opened(read_file: Callable[[str], bytes], ids: Sequence[str], workers: int)
     def open_photo(id: str) -> _Opened:
         try:
             data = read_file(id)
-            return _Opened(digest(data), decode(data, READ_SIDE), data)
+            return _Opened(digest(data), decode(data, READ_SIDE), data if data.startswith(TIFF) else b"")
         except UnreadableImage:  # it is gone, or out of reach: a later run reads it
             return _Opened("", None)
 

@@ -141,6 +141,16 @@ def test_photos_that_their_files_date(indexed: Run, library: Path) -> None:
     assert indexed("search", ALL, "--before", "2014", "--file-dates").stdout.splitlines()[-1] == says
 
 
+def test_a_photo_that_its_name_dates(lexlip: Run, photos: Path) -> None:
+    (photos / "3.jpg").rename(photos / "IMG-20190704-WA0003.jpg")
+    lexlip("index", "photos")
+    found = lexlip(
+        "search", ALL, "--after", "2019-07-04", "--file-dates", "--before", "2019-07-04", "-f", "paths"
+    )
+    assert found.stdout == f"{photos}/IMG-20190704-WA0003.jpg\n"
+    assert "note: 1 hit dated by the file alone, 1 by its name" in found.stderr.splitlines()
+
+
 def test_what_is_no_search_for_similar_photos(indexed: Run) -> None:
     assert "no photo with the id 'x.jpg'" in refused(indexed, "--similar", "x.jpg")
     assert "only one" in refused(indexed, "two dogs", "--similar", "3.jpg")

@@ -534,6 +534,12 @@ class Config:
                 "objective.composed_negatives mixes the photos of a batch, so they must be encoded together;"
                 " leave optim.micro_batch out"
             )
+        for name in ("matching", "composed_negatives"):
+            if getattr(self.objective, name) and self.optim.batch < 2:
+                raise ConfigError(
+                    f"objective.{name} makes wrong pairs of the photos of a batch, and optim.batch is 1: set"
+                    " it to 2 or more"
+                )
         if self.data.views and self.data.sizes:
             raise ConfigError(
                 "data.views is for photos of one size: leave data.sizes empty, or set data.views=0"

@@ -47,11 +47,10 @@ class _Loader(yaml.SafeLoader):
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         known: set[str] = set()
         for key, _ in node.value:
-            if key.value in known and key.value != "<<":
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value} stands there twice", problem_mark=key.start_mark
-                )
-            known.add(str(key.value))
+            name = str(key.value)
+            if name in known and name != "<<":
+                raise yaml.MarkedYAMLError(problem=f"{name} stands there twice", problem_mark=key.start_mark)
+            known.add(name)
         return node
 
 

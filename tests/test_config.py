@@ -1,5 +1,6 @@
 """What configs refuse, and what they declare; reading them is tested in test_config_files.py."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,16 @@ def test_how_vectors_are_compared(kind: str, metric: Any, compared_by: str) -> N
 def test_a_kind_that_is_compared_in_one_way(kind: str, metric: Any) -> None:
     with pytest.raises(ConfigError, match=f"model.metric is '{metric}', and model.kind={kind} is always"):
         ModelConfig(kind=kind, metric=metric)
+
+
+@pytest.mark.parametrize("loss", ["matching", "composed_negatives"])
+def test_wrong_pairs_need_two_photos(loss: str) -> None:
+    kind = "joint" if loss == "matching" else "vldeformer"
+    config = Config(
+        model=ModelConfig(kind=kind), objective=ObjectiveConfig(**NONE | {"contrastive": 1.0, loss: True})
+    )
+    with pytest.raises(ConfigError, match=f"^objective.{loss} makes wrong pairs .* optim.batch is 1: set it"):
+        replace(config, optim=OptimConfig(batch=1))
 
 
 def test_composed_negatives_need_their_batch_whole() -> None:

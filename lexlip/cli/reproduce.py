@@ -130,6 +130,8 @@ def reproduce(
 def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> None:
     """Print the runs of a table, and what those lack that are to be trained."""
     from lexlip.bench.reproduction import runs_of, to_train
+    from lexlip.cli.evaluate import open_captioned
+    from lexlip.errors import LexLIPError
 
     runs, needed = runs_of(rows), to_train(rows)
     states = {
@@ -169,7 +171,13 @@ def _show_plan(title: str, rows: list[Row], processes: int, as_json: bool) -> No
     click.echo(f"\n{len(needed)} of {len(runs)} runs to train{total}")
     for row in rows:
         click.echo(f"{row.name}: {', '.join(str(run.folder) for run in row.runs)}, measured on {row.photos}")
-    for what in dict.fromkeys(what for sentences in lacking.values() for what in sentences):
+    sentences = [what for found in lacking.values() for what in found]
+    for photos in dict.fromkeys(row.photos for row in rows):
+        try:
+            open_captioned(photos, None, None)
+        except LexLIPError as error:
+            sentences.append(f"to measure on (--source): {error}")
+    for what in dict.fromkeys(sentences):
         click.echo(f"missing: {what}")
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from lexlip.config import Config
 from lexlip.data import Source, UnreadableImage, open_sources, spread
 from lexlip.encoders.text import load_mlm_head
-from lexlip.errors import ConfigError, DataError, ModelError
+from lexlip.errors import ConfigError, DataError, LexLIPError, ModelError
 from lexlip.explain.weighted_words import words_of_picture
 from lexlip.machine.device import pick_precision
 from lexlip.machine.resources import keep_freed_memory
@@ -38,13 +38,13 @@ from lexlip.training.loading import Order, load_batches
 from lexlip.training.log import Log, check_log
 from lexlip.training.method import Method
 from lexlip.training.prepared import frozen_views, prepare_model, starting_model, taught_by
-from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations
+from lexlip.training.run_folder import begin_run, best_of, phase_to_begin_with, validations, way_on
 from lexlip.training.schedule import Schedule, set_learning_rate
 from lexlip.training.step import SkippedStep, Step, gradient_shares, make_optimizer, train_step
 from lexlip.words.plain_text import counted
 from lexlip.words.vocabulary import Vocabulary
 
-FAILURES = 10  # steps in a row without a finite gradient that end a run
+FAILURES = 10  # steps in a row without a finite gradient, or a readable photo, that end a run
 PAIRED_PHOTOS = 100  # among which a cross-encoder is validated, all photos with all captions
 
 SHOWN, WORDS = 3, 8  # photos whose words a run prints at its end, and how many
@@ -152,14 +152,10 @@ def train(run: Run) -> None:
             run.log.skip(done, outcome.value)
         else:
             run.log.step(done, outcome, lr, len(batch.photos))
-        failed = failed + 1 if outcome is SkippedStep.NOT_FINITE else 0
-        if failed == FAILURES:
-            raise ModelError(
-                f"the gradient was not finite in {FAILURES} steps in a row, the last of them {done};"
-                " start again with a lower optim.lr or optim.precision=fp32"
-            )
-
+        failed = failed + 1 if outcome in (SkippedStep.NOT_FINITE, SkippedStep.NO_PHOTO) else 0
         schedule.count(done)
+        if failed == FAILURES or (state.ended and failed == done):
+            raise _failed(run, outcome, failed, done)
         run.log.bar.total = schedule.steps(done)
         best = schedule.validates(done) and consider(run, done, gradient_shares(given))
         if state.ended and consider_between(run, done):
@@ -178,6 +174,17 @@ def train(run: Run) -> None:
                 run.log.write(line)
     processes.wait()
     run.log.close()
+
+
+def _failed(run: Run, outcome: object, failed: int, done: int) -> LexLIPError:
+    """Return the error to raise if so many steps in a row, up to `done`, have trained nothing."""
+    steps = f"in {counted(failed, 'step')} in a row, the last of them {done};"
+    if outcome is SkippedStep.NO_PHOTO:
+        again = way_on(run.folder)
+        return DataError(f"no photo of a batch could be read {steps} when they are mended, {again}")
+    return ModelError(
+        f"the gradient was not finite {steps} start again with a lower optim.lr or optim.precision=fp32"
+    )
 
 
 def consider_start(run: Run) -> None:

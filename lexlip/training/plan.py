@@ -32,7 +32,6 @@ from lexlip.training.loading import Order
 from lexlip.training.log import check_log
 from lexlip.training.method import Method
 from lexlip.training.run_folder import check_run, phase_to_begin_with
-from lexlip.words.plain_text import counted
 from lexlip.words.vocabulary import Vocabulary
 
 AHEAD = 2  # batches that each worker process prepares
@@ -70,8 +69,9 @@ class RunPlan:
         else:
             epochs = f", {self.steps * optim.batch / self.rows:.1f} epochs" if self.rows else ""
             yield f"steps      {self.steps:,} of {optim.batch:,} {unit}{epochs}"
-            warmup = counted(max(1, round(optim.warmup * self.steps)), "step")
-            yield f"rate       up to {optim.lr:g} over {warmup}, then linearly down to 0"
+            warmup = max(1, round(optim.warmup * self.steps))
+            over = f"{warmup:,} step{'s' * (warmup != 1)}"
+            yield f"rate       up to {optim.lr:g} over {over}, then linearly down to 0"
             count = -(-self.steps // config.validate_every)
             yield f"validation every {config.validate_every:,} steps, {count:,} in all"
         micro = min(optim.micro_batch or per_process, per_process)

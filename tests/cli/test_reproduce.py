@@ -120,6 +120,9 @@ def test_a_table_without_a_preset(lexlip: Run) -> None:
     ]
     assert "2 of 2 runs to train" in lines
     assert any(line.startswith("missing: data.train") for line in lines)
+    assert lines[-1] == "missing: to measure on (--source): data/flickr8k/val-0000.tar does not exist"
+    given = lexlip("reproduce", "photos", "--dry-run", "--source", "scenes:9:0", "--row", "without phase 2")
+    assert "to measure on" not in given.stdout
 
 
 def test_a_run_that_was_interrupted(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:

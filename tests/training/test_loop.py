@@ -15,10 +15,11 @@ from safetensors.torch import load_file
 
 from lexlip.config import Config, DataConfig, ObjectiveConfig, OptimConfig, SourceConfig
 from lexlip.config_files import DEFAULT_CONFIG, load_config, load_phases, to_dict
-from lexlip.errors import ConfigError, ModelError
+from lexlip.errors import ConfigError, DataError, ModelError
 from lexlip.models.lexlip import LexLIP
 from lexlip.training.log import Log
 from lexlip.training.loop import pretrain
+from lexlip.training.run_folder import is_finished
 from lexlip.training.step import SkippedStep, train_step
 from tests.tiny import TINY, WITHOUT_DROPOUT, tiny_photos
 from tests.training.run_folders import metrics
@@ -230,6 +231,22 @@ def test_an_unreadable_photo_is_reported_and_skipped(
     photos = (SourceConfig(str(tmp_path)),)
     pretrain(with_data(config, train=photos, val=photos))
     assert f"skipped {tmp_path}/3.jpg: not an image" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("failures", [2, 10], ids=["some steps", "the whole run"])
+def test_a_run_whose_photos_cannot_be_read_does_not_end_as_if_it_were_trained(
+    failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may have been taken away: its steps are not lost, as the run has not come to its end."""
+    monkeypatch.setattr("lexlip.training.loop.FAILURES", failures)
+    monkeypatch.setattr("lexlip.training.loop.train_step", lambda *_: SkippedStep.NO_PHOTO)
+    config = replace(SMALL, out=str(tmp_path / "run"), optim=replace(SMALL.optim, steps=5))
+    number = min(failures, 5)
+    with pytest.raises(
+        DataError, match=f"could be read in {number} steps in a row, the last of them {number};"
+    ):
+        pretrain(config)
+    assert not is_finished(tmp_path / "run")
 
 
 def test_a_gpu_that_is_too_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Sentences that are not English, as words of a model's lexicon; see `lexlip.models.language_model`.
 
 Which language a sentence is in matters little, as one encoder knows them all: only whether it is English.
-Negations in German, French and Spanish are read as those in English are (`lexlip.queries.query_language`).
+Negations in many languages are read as those in English are (`lexlip.queries.query_language`).
 Their words, and those of marks, become words of the lexicon, of the language's table if it has one
 (`lexlip.models.word_table`): of a single word, the table knows more than the encoder.
 """

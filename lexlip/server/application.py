@@ -171,8 +171,9 @@ class Guard:
         try:
             answer = self._meet(Request(scope))
             if answer is None:
-                asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # uvicorn sends no body
-                await self.app(asked, receive, send_safely)
+                if scope["method"] == "HEAD":  # uvicorn, which knows its own scope, sends no body
+                    scope = {**scope, "method": "GET"}
+                await self.app(scope, receive, send_safely)
                 return
         except ClientDisconnect:
             return  # nobody waits for an answer

@@ -31,6 +31,7 @@ ENDINGS = {
 OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
+LONGEST = 100  # letters of a compound: longer than any, as looking for its parts takes their square
 
 
 class WordTable:
@@ -104,7 +105,7 @@ class WordTable:
     def _known(self, word: str) -> tuple[list[str], list[str]]:
         """Return the English words for a word, or for both parts of a German compound, "Hundeleine"."""
         known = next((self._english[form] for form in self._forms(word) if form in self._english), [])
-        return (known, []) if known or self.language != "de" else self._parts(word)
+        return (known, []) if known or self.language != "de" or len(word) > LONGEST else self._parts(word)
 
     def _parts(self, word: str) -> tuple[list[str], list[str]]:
         for end in range(len(word) - SHORTEST, SHORTEST - 1, -1):

@@ -154,6 +154,14 @@ def test_a_compound_names_its_last_part(tables: dict[str, WordTable]) -> None:
 NAMED = "kedi\tcat tr\nkot\tangle sl\tcat pl\nsnöig\tsnow sv\n"
 
 
+def test_what_is_longer_than_any_compound_is_not_taken_apart(
+    tables: dict[str, WordTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tables["de"].named("hundeleine")
+    monkeypatch.setattr(WordTable, "_parts", lambda *_: pytest.fail("it was"))
+    assert tables["de"].named("hunde" * 10_000 + "leine") == []
+
+
 def test_names_of_languages_without_a_table(tables: dict[str, WordTable], tmp_path: Path) -> None:
     assert named("Kedi") == {}
     read_lines.cache_clear()

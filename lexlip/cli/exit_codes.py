@@ -113,7 +113,11 @@ def _for_users(error: Exception) -> str | None:
         return f"there is too little memory: {MORE_MEMORY}"
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "the folder that you are in was removed: go to another one"
-    if not isinstance(error, OSError) or error.errno not in CANNOT_WRITE:
+    if not isinstance(error, OSError):
+        return None
+    if error.errno == errno.ENAMETOOLONG:
+        return f"{readable(str(error.filename))} is too long for a name: give a shorter one"
+    if error.errno not in CANNOT_WRITE:
         return None
     if error.filename is None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is in the buffer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,7 +99,9 @@ def explain(context: click.Context, what: str, **given: Any) -> None:
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     from lexlip.data.images import SUFFIXES
 
-    picture = Path(what).suffix.lower() in SUFFIXES or Path(what).is_file()
+    picture = Path(what).suffix.lower() in SUFFIXES
+    with suppress(OSError):  # a sentence may be longer than any name
+        picture = picture or Path(what).is_file()
     asked = Given(**given)
     _check(context, what, picture, asked)
     if asked.hit is not None and asked.index_folder is None:

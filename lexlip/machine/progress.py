@@ -26,7 +26,7 @@ class ProgressBar(tqdm):
         super().__init__(*args, **options)
 
 
-ProgressBar.set_lock(RLock())  # tqdm's own has a semaphore of the system, which a killed process leaves
+ProgressBar.set_lock(RLock())  # tqdm's own has a semaphore, which a process that is killed leaves
 
 
 class _Lines:

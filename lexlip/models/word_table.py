@@ -54,6 +54,7 @@ OF_PLURALS = {"de": ("e", "n"), "fr": ("s", "x"), "es": ("s", "es")}
 OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
+LONGEST = 100  # letters of a compound: longer than any, as looking for its parts takes their square
 _OF_OTHERS = re.compile("[ãåæðõøþ\u0100-\u0151\u0154-\u024f]")
 """Letters that German, French and Spanish lack; œ they have."""
 
@@ -157,7 +158,8 @@ class WordTable:
         return (known, []) if known else self._parts(word)
 
     def _parts(self, word: str) -> tuple[list[str], list[str]]:
-        ends = range(len(word) - SHORTEST, SHORTEST - 1, -1) if self.language == "de" else ()
+        taken_apart = self.language == "de" and len(word) <= LONGEST
+        ends = range(len(word) - SHORTEST, SHORTEST - 1, -1) if taken_apart else ()
         for end in ends:
             noun = self._accented(word[end:])
             last = self._english.get(noun) if noun in self._nouns else None

@@ -171,7 +171,7 @@ class Guard:
         try:
             answer = self._meet(Request(scope))
             if answer is None:
-                if scope["method"] == "HEAD":  # uvicorn sends no body
+                if scope["method"] == "HEAD":  # uvicorn, which knows its own scope, sends no body
                     scope = {**scope, "method": "GET"}
                 await self.app(scope, receive, send_safely)
                 return

@@ -67,3 +67,10 @@ def test_a_folder_that_was_removed_under_a_command(
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 2
     assert result.stderr == "Error: the folder that you are in was removed: go to another one\n"
+
+
+@pytest.mark.parametrize("command", [["search", "a dog"], ["index", "--update"], ["doctor", "--verify"]])
+def test_a_name_that_is_too_long(command: list[str]) -> None:
+    result = CliRunner().invoke(main, [*command, "--index", 300 * "a"])
+    assert result.exit_code == 2
+    assert "is too long for a name: give a shorter one" in result.stderr

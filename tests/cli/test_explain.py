@@ -109,6 +109,7 @@ def test_a_sentence(lexlip: Run, model_folder: Path) -> None:
     assert result.stderr == "note: not in the vocabulary: quokka\n"
     assert [line.split()[0].rstrip("*") for line in result.stdout.splitlines()[1:]] == list(answer["words"])
     assert lexlip("explain", "?!", "--query-encoder", "words").stdout == "word  weight\n"
+    assert "dog" in explain(lexlip, "a dog runs in deep snow, " * 11)["words"]  # longer than any file's name
 
 
 def test_a_sentence_needs_no_torch(lexlip: Run, run_python: Callable[..., Any], model_folder: Path) -> None:

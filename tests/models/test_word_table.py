@@ -158,6 +158,14 @@ def test_a_compound_names_its_last_part(tables: dict[str, WordTable]) -> None:
     assert tables["de"].named("Hund") == tables["de"].english("Hund")
 
 
+def test_what_is_longer_than_any_compound_is_not_taken_apart(
+    tables: dict[str, WordTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tables["de"].named("hundeleine")
+    monkeypatch.setattr("lexlip.models.word_table.LONGEST", len("hundeleine") - 1)
+    assert tables["de"].named("hundeleine") == []
+
+
 NAMED = "kedi\tcat tr\nkot\tangle sl\tcat pl\nsnöig\tsnow sv\n"
 
 

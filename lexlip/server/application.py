@@ -171,9 +171,8 @@ class Guard:
         try:
             answer = self._meet(Request(scope))
             if answer is None:
-                asked = (
-                    {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
-                )  # uvicorn sends no body
+                # what asks for HEAD gets no body, as the server has the scope as it was
+                asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
                 await self.app(asked, receive, send_safely)
                 return
         except ClientDisconnect:

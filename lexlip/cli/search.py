@@ -263,7 +263,7 @@ def search(
         click.echo(json.dumps(answer.to_dict() | done))
         return
     if given["file_dates"] and (files := answer.by_file_time):
-        click.echo(f"note: {counted(files, 'hit')} dated by the time of the file alone", err=True)
+        click.echo(f"note: {counted(files, 'hit')} dated by the file alone", err=True)
     if copy_to is not None:
         _show_copies(copies, copy_to)
     if add_to is not None:

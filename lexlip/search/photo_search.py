@@ -461,8 +461,8 @@ class PhotoSearch:
             at = folder_at(state.photos, value) if name == "folder" else ""
             folder = folder or at
             if name != "near":
-                words = " ".join(f'"{part}"' for part in at.split("/")) if at else value
-                narrowed.append((name, respelled(state.photos, phrases(words))))
+                wanted = " ".join(f'"{part}"' for part in at.split("/")) if at else value
+                narrowed.append((name, respelled(state.photos, phrases(wanted))))
         return Asked(
             asked.text,
             repr(asked),

@@ -462,7 +462,8 @@ class PhotoSearch:
             folder = folder or at
             if name != "near":
                 wanted = " ".join(f'"{part}"' for part in at.split("/")) if at else value
-                narrowed.append((name, respelled(state.photos, phrases(wanted))))
+                if parts := phrases(wanted):  # a folder's name may have no word
+                    narrowed.append((name, respelled(state.photos, parts)))
         return Asked(
             asked.text,
             repr(asked),

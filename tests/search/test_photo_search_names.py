@@ -161,12 +161,21 @@ def test_a_path_on_the_disk_is_that_of_a_folder_of_the_index(photos: PhotoSearch
 
 def test_a_path_on_the_disk_is_of_no_other_folder_with_its_names(tmp_path: Path, model_folder: Path) -> None:
     folder, index = tmp_path / "photos", tmp_path / "index"
-    for name in ("2019/a.jpg", "2019/b/c.jpg", "2019 Qatar/a.jpg", "b/2019/a.jpg", "photos/a.jpg", "a.jpg"):
+    for name in (
+        "2019/a.jpg",
+        "2019/b/c.jpg",
+        "2019 Qatar/a.jpg",
+        "b/2019/a.jpg",
+        "photos/a.jpg",
+        "!!/a.jpg",
+        "a.jpg",
+    ):
         write(folder / name, jpeg())
     with PhotoSearch(index_words(model_folder, folder, index)) as photos:
         assert ids(photos.text(f"folder:{folder}/2019", 8)) == ["2019/a.jpg", "2019/b/c.jpg"]
         assert ids(photos.text(f"folder:{folder}/2019 dogs", 8)) == ["2019/a.jpg", "2019/b/c.jpg"]
         assert len(ids(photos.text("folder:2019", 8))) == 4
+        assert ids(photos.text(f"folder:{folder}/!!", 8)) == ["!!/a.jpg"]
         how = Filters(folder="2019")
         assert ids(photos.text(f"folder:{folder}/2019/b", 8, filters=how)) == ["2019/b/c.jpg"]
         found = photos.similar(f"{folder}/a.jpg", 8)  # and not photos/a.jpg

@@ -46,11 +46,12 @@ class _Loader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         known: set[str] = set()
-        for key, _ in node.value:
-            name = str(key.value)
-            if name in known and name != "<<":
-                raise yaml.MarkedYAMLError(problem=f"{name} stands there twice", problem_mark=key.start_mark)
-            known.add(name)
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in known and key.value != "<<":
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value} stands there twice", problem_mark=key.start_mark
+                )
+            known.add(key.value)
         return node
 
 

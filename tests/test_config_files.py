@@ -286,7 +286,7 @@ def test_impossible_files(tmp_path: Path) -> None:
         load_config(tmp_path / "nothing.yaml")
     with pytest.raises(ConfigError, match=r"cannot read the config .*: Is a directory"):
         load_config(tmp_path)
-    for text in ("a: [", "a: b: c", "\0", "? [a]\n: b"):
+    for text in ("a: [", "a: b: c", "\0", "? [a, b]\n: 1", "optim: {? {lr: 1}: 2}"):
         with pytest.raises(ConfigError, match=r"experiment\.yaml is not YAML") as caught:
             load(tmp_path, text)
         assert "\n" not in str(caught.value)

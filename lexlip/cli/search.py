@@ -263,11 +263,7 @@ def search(
         click.echo(json.dumps(answer.to_dict() | done))
         return
     if given["file_dates"] and (files := answer.by_file_time):
-        from lexlip.words.file_names import date_in
-
-        named = sum(hit.dated == "file" and date_in(hit.id) is not None for hit in answer.hits)
-        by = f"file alone, {named} by its name" if named else "time of the file alone"
-        click.echo(f"note: {counted(files, 'hit')} dated by the {by}", err=True)
+        click.echo(f"note: {counted(files, 'hit')} dated by the file alone", err=True)
     if copy_to is not None:
         _show_copies(copies, copy_to)
     if add_to is not None:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
+from PIL.TiffImagePlugin import PREFIXES
 
 from lexlip.data import isolated, raw
 from lexlip.data.extra_kinds import JPEG_XL, RAW
@@ -62,7 +63,7 @@ _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which 
 _DRAFTED = ("JPEG", "JPEG2000")
 _ANIMATED = ("GIF", "WEBP", "PNG", "AVIF")
 MOST_PAGES = 20  # of a TIFF, in which text is read
-TIFF, _SUBFILE = (b"II*\0", b"MM\0*"), 254  # how it begins; a tag whose first bit marks a small copy
+_SUBFILE = 254  # a tag of such a page, whose first bit marks a small copy
 _ONE_COLOUR = 8  # levels by which pixels may differ in a picture of one colour
 _MISSING = 0.02  # of a JPEG's pixels may be missing at its end
 
@@ -172,7 +173,7 @@ def later_pages(data: bytes) -> Iterator[Image.Image]:
 
     Small copies of other pages, and pages that cannot be decoded, are left out.
     """
-    if not data.startswith(TIFF):
+    if not data.startswith(tuple(PREFIXES)):
         return
     for number in range(1, MOST_PAGES):
         page = None

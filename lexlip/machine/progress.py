@@ -26,7 +26,8 @@ class ProgressBar(tqdm):
         super().__init__(*args, **options)
 
 
-ProgressBar.set_lock(RLock())  # tqdm's own has a semaphore, which a process that is killed leaves
+# tqdm's own lock has a semaphore of the system, which a process that is killed leaves
+ProgressBar.set_lock(RLock())
 
 
 class _Lines:

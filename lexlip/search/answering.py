@@ -86,6 +86,7 @@ class Asked:
         not_given: words that people must not have given them: those of "-" marks, and as they were typed. A
             negation leaves no captions out, as its own says it too: "a rocket without cars".
         narrowed: what they must have been given.
+        folder: the folder that they must be in; "" is any.
         near: the place near which they must have been taken.
         other_languages, install, shown_in: see `Answer`.
         itself: the photo that is asked about, which is left out of the hits.
@@ -104,6 +105,7 @@ class Asked:
     path: str | None = None
     not_given: tuple[str, ...] = ()
     narrowed: Narrowed = ()
+    folder: str = ""
     near: str | None = None
     other_languages: tuple[str, ...] = ()
     install: str = ""

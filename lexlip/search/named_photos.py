@@ -88,36 +88,44 @@ def _as_typed(
 
 def id_of_path(photos: PhotoTable, text: str) -> str | None:
     """Return the id of the photo that a text is a path of, also with folders above those of the index."""
+    return next(iter(_ids_of_path(photos, text)), None)
+
+
+def _ids_of_path(photos: PhotoTable, text: str) -> list[str]:
+    """Return the ids of photos that are ends of a path, the longest first."""
     typed = text.strip().strip("'\"")
     if "/" not in typed or "." not in typed.rpartition("/")[2]:
-        return None
+        return []
     parts = (unquote(typed) if typed.startswith("file:") else typed).split("/")[-MOST_FOLDERS:]
     paths = ["/".join(parts[start:]) for start in range(len(parts))]
     ids = [id for path in paths for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
     held = photos.held(ids)
-    return next((id for id in ids if id in held), None)
+    return [id for id in ids if id in held]
 
 
 def id_of_file(photos: PhotoTable, path: str) -> str | None:
     """Return the id of the photo whose file is at a path, absolute or from this process's folder."""
-    id = id_of_path(photos, path)
-    (photo,) = [None] if id is None else photos.get([id])
-    here = composed(os.path.abspath(path))  # noqa: PTH100 (a Path does not take "..")
-    return id if photo is not None and composed(photo.path) == here else None
+    if "\0" in path:
+        return None
+    here = os.path.abspath(path)  # noqa: PTH100 (a Path does not take "..")
+    found = photos.get(_ids_of_path(photos, here))
+    return next((one.id for one in found if one is not None and _is_file(here, one.path)), None)
 
 
-def folder_named(photos: PhotoTable, typed: str) -> str:
-    """Return the names of the index's folder that is meant by a path on the disk, each in quotes.
+def _is_file(path: str, other: str) -> bool:
+    """Return whether two paths are of one file, also through links to folders, and if it is gone."""
+    return composed(os.path.realpath(path)) == composed(os.path.realpath(other))
 
-    A text that is no path of such a folder is returned as it is.
-    """
+
+def folder_at(photos: PhotoTable, typed: str) -> str:
+    """Return the folder of the index that a path on the disk ends with; "" if the text is no such path."""
     path = composed(typed.strip('"“”'))
     if not path.startswith("/"):
-        return typed
+        return ""
     known = {composed(one["folder"]) for one in photos.facets()["folders"]}
     parts = [part for part in path.split("/") if part]
-    below = (parts[start:] for start in range(len(parts)) if "/".join(parts[start:]) in known)
-    return " ".join(f'"{part}"' for part in next(below, [])) or typed
+    ends = ("/".join(parts[start:]) for start in range(len(parts)))
+    return next((end for end in ends if end in known), "")
 
 
 def respelled(

@@ -38,12 +38,12 @@ from lexlip.search.answering import (
 )
 from lexlip.search.cursors import Cursor, StaleCursor, digest
 from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
-from lexlip.search.named_photos import folder_named, id_of_file, id_of_path, respelled
+from lexlip.search.named_photos import folder_at, id_of_file, id_of_path, respelled
 from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import folded
+from lexlip.words.plain_text import composed, folded
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -456,14 +456,14 @@ class PhotoSearch:
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
         strange = {folded(word) for word in (*unknown, *state.stage.doubtful(asked))}
         named = respelled(state.photos, named, strange)
-        narrowed = tuple(
-            (name, respelled(state.photos, phrases(value)))
-            for name, value in (
-                (name, folder_named(state.photos, value) if name == "folder" else value)
-                for name, value in asked.narrowed
-            )
-            if name != "near"
-        )
+        narrowed, folder = [], ""
+        for name, value in asked.narrowed:
+            at = folder_at(state.photos, value) if name == "folder" else ""
+            folder = folder or at
+            if name != "near":
+                wanted = " ".join(f'"{part}"' for part in at.split("/")) if at else value
+                if parts := phrases(wanted):  # a folder's name may have no word
+                    narrowed.append((name, respelled(state.photos, parts)))
         return Asked(
             asked.text,
             repr(asked),
@@ -476,7 +476,8 @@ class PhotoSearch:
             phrases=named,
             path=path,
             not_given=not_given,
-            narrowed=narrowed,
+            narrowed=tuple(narrowed),
+            folder=folder,
             near=asked.near,
             other_languages=tuple(state.stage.other_languages(asked)),
             install=state.stage.lacks_languages() if foreign else "",
@@ -493,6 +494,9 @@ class PhotoSearch:
         filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
+        below = composed(filters.below)
+        if asked.folder and (not below or f"{asked.folder}/".startswith(f"{below}/")):
+            filters = replace(filters, folder=asked.folder)  # else the names of both count
         if how.get("sort") == "place" and not filters.near:
             raise DataError(FROM_WHERE)
         how = {**how, "filters": filters or None}

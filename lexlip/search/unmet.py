@@ -42,7 +42,7 @@ def why_unmet(photos: PhotoTable, filters: Filters | None) -> str:
         if days:
             none = f"no photo {where} has such a date; they were taken from {days[0]} to {days[-1]}"
         if files and filters.file_dates:
-            return f"{none}, {files} of {len(dates)} by the time of the file alone"
+            return f"{none}, {files} of {len(dates)} by the file alone"
         return f"{none}; of {files} only the file has one" if files else none
     if not photos.select(Filters(caption=filters.caption)):
         return f"no photo has captions or keywords with all words of {readable(str(filters.caption))!r}"

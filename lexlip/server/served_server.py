@@ -160,6 +160,11 @@ class ServedServer(ServedIndex):
 
 
 def _thumbnails(name: str, folders: Sequence[str]) -> Path:
-    """Return where thumbnails of an index's photos are kept: apart from those of any other."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return home / "lexlip" / "thumbnails" / hashlib.sha256(repr([name, *folders]).encode()).hexdigest()[:16]
+    """Return where thumbnails of an index's photos are kept, apart from those of any other.
+
+    What that folder is in is made.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "thumbnails"
+    with suppress(OSError):  # then they are made each time
+        home.mkdir(parents=True, exist_ok=True)
+    return home / hashlib.sha256(repr([name, *folders]).encode()).hexdigest()[:16]

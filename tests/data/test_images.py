@@ -453,6 +453,9 @@ def test_pages_of_a_tiff() -> None:
     assert [page.size for page in found] == [(40 + number, 30) for number in range(1, MOST_PAGES)]
     assert found[0].getpixel((0, 0)) == (0, 255, 0)
     assert list(later_pages(file.getvalue()[:200])) == list(later_pages(jpeg())) == []
+    big = io.BytesIO()
+    pages[0].save(big, "TIFF", save_all=True, append_images=pages[1:3], big_tiff=True)
+    assert len(list(later_pages(big.getvalue()))) == 2
     small = io.BytesIO()
     pages[0].save(small, "TIFF", save_all=True, append_images=pages[1:3], tiffinfo={254: 1})
     assert list(later_pages(small.getvalue())) == []

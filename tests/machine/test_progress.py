@@ -121,7 +121,7 @@ def test_nothing_is_told_after_the_block() -> None:
     assert told == []
 
 
-def test_a_process_that_is_killed_behind_a_bar_leaves_no_semaphore():
+def test_a_process_that_is_killed_behind_a_bar_leaves_no_semaphore() -> None:
     program = (
         "import multiprocessing, os, signal\n"
         "from lexlip.machine.progress import ProgressBar\n"

@@ -19,6 +19,7 @@ from lexlip.search.answering import NoSuchPhoto
 from lexlip.search.named_photos import LEAST_NAMED, NAMED_POWER
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.impact import ImpactStage
+from tests.data.pictures import jpeg, write
 from tests.search.indexes import LISTED, Indexed, change_header, index_bm25, index_dense, index_words
 
 FILES = {
@@ -153,17 +154,54 @@ def test_a_path_on_the_disk_is_that_of_a_folder_of_the_index(photos: PhotoSearch
     assert ids(photos.text('dogs folder:"/mnt/other disk/2019 Qatar/"', 8)) == wanted
     assert len(ids(photos.text(f"folder:{library}/plain", 8))) == 4
     assert ids(photos.text(f"folder:{library}/none", 8)) == []
+    for within in ("2019 Qatar", "2019 Qatar/", "plain"):
+        found = ids(photos.text(f'folder:"{library}/2019 Qatar"', 8, filters=Filters(folder=within)))
+        assert found == (wanted if within != "plain" else [])
+
+
+def test_a_path_on_the_disk_is_of_no_other_folder_with_its_names(tmp_path: Path, model_folder: Path) -> None:
+    folder, index = tmp_path / "photos", tmp_path / "index"
+    for name in (
+        "2019/a.jpg",
+        "2019/b/c.jpg",
+        "2019 Qatar/a.jpg",
+        "b/2019/a.jpg",
+        "photos/a.jpg",
+        "!!/a.jpg",
+        "a.jpg",
+    ):
+        write(folder / name, jpeg())
+    with PhotoSearch(index_words(model_folder, folder, index)) as photos:
+        assert ids(photos.text(f"folder:{folder}/2019", 8)) == ["2019/a.jpg", "2019/b/c.jpg"]
+        assert ids(photos.text(f"folder:{folder}/2019 dogs", 8)) == ["2019/a.jpg", "2019/b/c.jpg"]
+        assert len(ids(photos.text("folder:2019", 8))) == 4
+        assert ids(photos.text(f"folder:{folder}/!!", 8)) == ["!!/a.jpg"]
+        how = Filters(folder="2019")
+        assert ids(photos.text(f"folder:{folder}/2019/b", 8, filters=how)) == ["2019/b/c.jpg"]
+        found = photos.similar(f"{folder}/a.jpg", 8)  # and not photos/a.jpg
+        assert found.query == "a.jpg"
 
 
 def test_what_is_similar_to_a_photo_by_the_path_of_its_file(
     photos: PhotoSearch, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(library.parent)
+    monkeypatch.chdir(library / "plain")
+    (library.parent / "link").symlink_to(library)
     right = photos.similar("plain/cc_00111.jpg", 8)
-    for path in (library / "plain/cc_00111.jpg", f"{library.name}/2019 Qatar/../plain/cc_00111.jpg"):
+    for path in (
+        library / "plain/cc_00111.jpg",
+        library.parent / "link/plain/cc_00111.jpg",
+        "../2019 Qatar/../plain/cc_00111.jpg",
+        "cc_00111.jpg",
+    ):
         found = photos.similar(str(path), 8)
         assert (found.query, found.hits) == (right.query, right.hits)
-    for path in ("/elsewhere/plain/cc_00111.jpg", f"{library}/plain/none.jpg", "none.jpg"):
+    for path in (
+        "/elsewhere/plain/cc_00111.jpg",
+        f"{library}/plain/none.jpg",
+        "none.jpg",
+        f"{library}/plain/\0/cc_00111.jpg",
+    ):
         with pytest.raises(NoSuchPhoto, match="give the id of a hit"):
             photos.similar(path)
 

@@ -57,7 +57,7 @@ def table_of(folder: Path, facts: dict[str, Facts]) -> PhotoTable:
         (
             Filters("2030", file_dates=True),
             "no photo of this index has such a date; they were taken from 2014-05-03 to 2021-03-04, 1 of 4 by"
-            " the time of the file alone",
+            " the file alone",
         ),
         (
             Filters("2015", "2015", "dated"),

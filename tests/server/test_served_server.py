@@ -16,7 +16,10 @@ from click.testing import CliRunner
 from lexlip.cli import main
 from lexlip.other_engines import ask
 from lexlip.retrieval.answer import key_of
+from lexlip.server.photo_files import Thumbnails
+from lexlip.server.served_server import _thumbnails
 from tests.cli.conftest import ALL
+from tests.data.pictures import jpeg
 from tests.other_engines.real_servers import address as address_of
 from tests.other_engines.real_servers import asked
 from tests.other_engines.stand_in import Refused
@@ -51,6 +54,13 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def lexlip(*command: object) -> None:
     done = CliRunner().invoke(main, list(map(str, command)))
     assert done.exit_code == 0, done.output
+
+
+def test_thumbnails_are_kept_where_the_cache_is_new(tmp_path: Path) -> None:
+    folder = _thumbnails("http://localhost:9200/photos", [])
+    assert not folder.exists()
+    made = Thumbnails(folder, 10**9).get("digest", 320, jpeg)
+    assert [file.read_bytes() for file in folder.rglob("*.webp")] == [made]
 
 
 @pytest.fixture(scope="module", params=KINDS)

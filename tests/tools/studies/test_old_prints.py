@@ -24,5 +24,6 @@ def test_prints_are_grey_and_faded_and_the_same_each_time(tmp_path: Path) -> Non
             assert tuple(r["caption"] for r in rows if r["image"] == name) == whole.pop(Path(name).stem)
             red, _, blue = np.asarray(Image.open(tmp_path / "one" / folder / name), float).mean((0, 1))
             assert folder == "others" or red > 1.1 * blue
+        splits = {row["image"]: row["split"] for row in rows}
+        assert list(splits.values()) == (["train"] * 6 + ["val"] * 2 if folder == "old" else ["val"] * 4)
     assert not whole
-    assert [row["split"] for row in rows] == ["val"] * len(rows)

@@ -304,9 +304,10 @@ class OtherLanguages:
         Of words that the table lacks, these are the heaviest that the encoder has for them together.
         """
         words = [word for word in words_in(sentence) if word.lower() not in QUERY_WORDS][:MAX_TOKENS]
-        lacked = words if table is NO_TABLE else [word for word in words if not table.english(word)]
+        lacked = " ".join(word for word in words if not table.english(word))
         known = (one for word in words for one in table.named(word))
-        return {form for one in (*known, *self._heaviest(" ".join(lacked))) for form in forms(one)}
+        heaviest = self._heaviest(sentence if table is NO_TABLE else lacked)
+        return {form for one in (*known, *heaviest) for form in forms(one)}
 
     def _things(self, named: str, table: WordTable, asked: Collection[str]) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.

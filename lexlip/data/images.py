@@ -62,6 +62,7 @@ _SCAN, _END = b"\xff\xda", b"\xff\xd9"  # markers of a JPEG; they are not within
 _COEFFICIENT = 2  # bytes of each coefficient of a JPEG in several scans, which is decoded as a whole
 _DRAFTED = ("JPEG", "JPEG2000")
 _ANIMATED = ("GIF", "WEBP", "PNG", "AVIF")
+TIFF = tuple(PREFIXES)  # how one begins
 MOST_PAGES = 20  # of a TIFF, in which text is read
 _SUBFILE = 254  # a tag of such a page, whose first bit marks a small copy
 _ONE_COLOUR = 8  # levels by which pixels may differ in a picture of one colour
@@ -173,7 +174,7 @@ def later_pages(data: bytes) -> Iterator[Image.Image]:
 
     Small copies of other pages, and pages that cannot be decoded, are left out.
     """
-    if not data.startswith(tuple(PREFIXES)):
+    if not data.startswith(TIFF):
         return
     for number in range(1, MOST_PAGES):
         page = None

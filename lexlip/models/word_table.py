@@ -80,6 +80,10 @@ class WordTable:
             for typed in (words.translate(SPELLED), folded(words)):
                 self._written.setdefault(typed, own)
         self._verbs = {words for words, all in self._english.items() if any(map(_is_participle, all))}
+        participles = [words for words in self._english if language == "fr" and words.endswith("é")]
+        for words in participles:
+            if any(self._infinitives(typed := folded(words))):
+                self._written.pop(typed, None)  # "mange" is no "mangé"
         self._plurals = {
             words for words, all in self._english.items() if any(_has_no_singular(one, shown) for one in all)
         }
@@ -139,13 +143,17 @@ class WordTable:
         if word in (irregular := IRREGULAR.get(self.language, {})):
             yield irregular[word]
         yield from self._forms(word)
+        yield from self._infinitives(word)
+        umlauts = _UMLAUTS.sub(lambda found: UMLAUTS[found[0]], word) if self.language == "de" else word
+        if umlauts != word:
+            yield from self._rarer_forms(umlauts)
+
+    def _infinitives(self, word: str) -> Iterator[str]:
+        """Yield the verbs of the table that a word may be a form of."""
         for ending, instead in OF_VERBS.get(self.language, []):
             base = word.removesuffix(ending) + instead
             verbs = (base, folded(base)) if word.endswith(ending) else ()
             yield from (verb for verb in verbs if verb in self._verbs)
-        umlauts = _UMLAUTS.sub(lambda found: UMLAUTS[found[0]], word) if self.language == "de" else word
-        if umlauts != word:
-            yield from self._rarer_forms(umlauts)
 
     def _accented(self, word: str) -> str:
         """Return a word in small letters with the accents that the table has for it."""

@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 
 from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ModelError
-from lexlip.models.language_model import elsewhere, fits
+from lexlip.models.language_model import MAX_TOKENS, elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
 from lexlip.models.word_table import WordTable, likely_table, named, word_tables
 from lexlip.queries.onnx_text import network
@@ -50,15 +50,15 @@ _ARTICLE = (
 _OR = rf"\s+(?:oder|noch|ou|ni|o|né|nem|of|ani|lub|nebo|или|ни)\s+{_ARTICLE}"
 _AND = rf"\s+(?:und|et|y|e|en|i|a|и|och|og)\s+{_ARTICLE}"
 _NEGATION = (
-    r"(?:\b(?:aber|und|mit|es\s+gibt|mais|et|avec|(?:où\s+)?il\s+n['’]y\s+a|pero|y|con|donde)\s+|,\s*)?"
+    r"(?:\b(?:aber|und|mit|es\s+gibt|mais|et|avec|(?:où\s+)?il\s+n['’]y\s+a|pero|y|con|donde|dove|onde)\s+|,\s*)?"
     rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+d(?:e\s+|['’]))"
     rf"{_ARTICLE}(?P<words>{_WORD}(?:{_OR}{_WORD}|{_AND}(?:%s)(?!\w))*)(?![\w'’-])"
 )
 """A negation, given words that stand for several things: as in English, "and" goes on with these alone."""
 _WORDS = re.compile(_WORD)
 _BETWEEN = re.compile(f"{_OR}|{_AND}", re.IGNORECASE)
-_AFTER_AND = re.compile(rf"{_AND}({_WORD})", re.IGNORECASE)
-_LEAVES_OUT = re.compile(f"{LEAVE_OUT}|pas d", re.IGNORECASE)
+_AFTER_AND = re.compile(rf"(?<!\s){_AND}({_WORD})", re.IGNORECASE)
+_LISTED = re.compile(_NEGATION % _WORD, re.IGNORECASE)
 
 
 class OtherLanguages:
@@ -150,7 +150,12 @@ class OtherLanguages:
         content = [(word, english) for word, english in read if word.lower() not in QUERY_WORDS]
         words = [word for word, _ in content if not word.isdigit()]
         if table is NO_TABLE and (names := self._names(words, query.language)):
-            content = [(word, self._also(word, [one])) for word, one in zip(words, names, strict=True)]
+            content = [
+                (word, self._by_weight(word, dict.fromkeys(filter(None, (one, self.sure(word))))))
+                for word, one in zip(words, names, strict=True)
+            ]
+        elif table is NO_TABLE and len(words) == 1 and words[0].lower() in self._columns:
+            content = [(word, [self.sure(word) or word.lower()]) for word in words]  # "man zonder hoed"
         return content, len(content) == len(read)
 
     def _names(self, words: Sequence[str], language: str) -> list[str]:
@@ -166,9 +171,9 @@ class OtherLanguages:
         return [own[0] for own in best] if all(best) else []
 
     def _also(self, word: str, names: Collection[str]) -> list[str]:
-        """Return names of a word with the one of which the encoder is sure: "bicycle" and "bike".
+        """Return names of a word, in any language, with the one of which the encoder is sure.
 
-        Names to which the word means nothing are not: other languages have them.
+        If it is, names that it does not give the word are of other languages.
         """
         if not (sure := self.sure(word)):
             return self._by_weight(word, names)
@@ -212,12 +217,13 @@ class OtherLanguages:
         """Return the words of the lexicon that a sentence holds, and its content words if it holds none.
 
         With a table these are the ones that it has for the sentence's words, of each the heaviest: so the
-        honest end holds as for English (`tools/studies/ends_in_languages.py`). Without one they are the
-        heaviest, as many as there are content words, and only a single word may be unknown.
+        honest end holds as for English (`tools/studies/ends_in_languages.py`). Without one, or of a single
+        word that it lacks, they are the heaviest, as many as there are content words, and only a single word
+        may be unknown.
         """
         vector, table = self.encode(query.sentence), self.table(query)
         read, _ = self._content(query)
-        if table is NO_TABLE and not any(own for _, own in read):
+        if (table is NO_TABLE or len(read) == 1) and not any(own for _, own in read):
             unknown = self.unknown(query)
             return [] if unknown else self._heaviest(query.sentence), unknown
         columns = ([self._columns[one] for one in own if one in self._columns] for _, own in read)
@@ -242,7 +248,7 @@ class OtherLanguages:
             return word if word in as_it_is else next(iter(self.english(word, table)), word)
 
         marked = query.with_negations({}).without
-        asked = self._asked(sentence, table) if marked or negations else set()
+        asked = self._asked(sentence, table) if marked else set()
 
         def all_of(word: str) -> list[str]:
             if word in as_it_is:
@@ -274,10 +280,12 @@ class OtherLanguages:
 
     def _read_negations(self, sentence: str, table: WordTable) -> tuple[str, dict[str, tuple[str, ...]]]:
         """Do what `read_negations` does; none leaves out what the sentence asks for."""
-        if not _LEAVES_OUT.search(sentence):
+        listed = [found["words"] for found in _LISTED.finditer(sentence)]
+        if not listed:
             return sentence, {}
-        after_and = [word for word in _AFTER_AND.findall(sentence) if self._is_plural(word, table)]
-        pattern = re.compile(_NEGATION % ("|".join(map(re.escape, after_and)) or "(?!)"), re.IGNORECASE)
+        after_and = dict.fromkeys(word for words in listed for word in _AFTER_AND.findall(words))
+        plural = [word for word in [*after_and][:MAX_TOKENS] if self._is_plural(word, table)]
+        pattern = re.compile(_NEGATION % ("|".join(map(re.escape, plural)) or "(?!)"), re.IGNORECASE)
         asked: set[str] = set()
 
         def things(named: str) -> tuple[str, ...]:
@@ -291,9 +299,15 @@ class OtherLanguages:
         return any(map(is_plural, self.english(word, table)[:1]))
 
     def _asked(self, sentence: str, table: WordTable) -> set[str]:
-        """Return the words of the lexicon that a sentence asks for, in both numbers."""
-        words = (word for word in words_in(sentence) if word.lower() not in QUERY_WORDS)
-        return {form for word in words for form in self._forms(word, table)}
+        """Return the words of the lexicon that a sentence asks for, in both numbers.
+
+        Of words that the table lacks, these are the heaviest that the encoder has for them together.
+        """
+        words = [word for word in words_in(sentence) if word.lower() not in QUERY_WORDS][:MAX_TOKENS]
+        lacked = " ".join(word for word in words if not table.english(word))
+        known = (one for word in words for one in table.named(word))
+        heaviest = self._heaviest(sentence if table is NO_TABLE else lacked)
+        return {form for one in (*known, *heaviest) for form in forms(one)}
 
     def _things(self, named: str, table: WordTable, asked: Collection[str]) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.

@@ -168,12 +168,13 @@ class TextQueries:
         foreign = [word for word in strange if _is_foreign_word(folder, word)]
         if len(strange) == len(content) and 2 * len(foreign) >= len(content):
             return True
-        if not foreign and not _of_others(self._lexicon).issuperset(strange):
+        others = _of_others(self._lexicon)
+        if others.issuperset(content) or not (foreign or others.issuperset(strange)):
             return False
         if foreign and _LEAVES_OUT.search(text):
             return True
         return any(
-            (foreign or not (functions & _of_others(self._lexicon)).isdisjoint(words))
+            (foreign or not (functions & others).isdisjoint(words))
             and all(_is_of(folder, code, word) for word in words)
             for code, functions in QUERY_LANGUAGES.items()
             if code != ENGLISH

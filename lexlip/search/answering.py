@@ -246,8 +246,13 @@ class IndexState:
         Nor are they slips of words that it knows: the phrases have what was meant instead.
         """
         language, unread = asked.query.language if asked.query else "", set(map(folded, asked.unknown))
-        if asked.query is not None:
-            unread.update(map(folded, self.stage.names(asked.query)))
+        if asked.query is not None and language not in ("", ENGLISH):
+            counts = self.photos.given_counts(asked.phrases)[1]
+            given = {
+                word for one, count in zip(asked.phrases, counts, strict=True) if count for word in one.words
+            }
+            sentence = " ".join(word for word in words_in(asked.query.sentence) if folded(word) in given)
+            unread.update(map(folded, self.stage.names(replace(asked.query, sentence=sentence))))
         words = {
             word
             for phrase in asked.phrases

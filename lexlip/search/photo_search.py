@@ -454,7 +454,11 @@ class PhotoSearch:
             path = id_of_path(state.photos, asked.text)
             named = phrases(asked.sentence if path is None else path)
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
-        strange = {folded(word) for word in (*unknown, *state.stage.doubtful(asked))}
+        strange = {
+            folded(word)
+            for word in (*unknown, *state.stage.doubtful(asked))
+            if not state.stage.is_foreign_word(word, asked)
+        }
         named = respelled(state.photos, named, strange)
         narrowed, folder = [], ""
         for name, value in asked.narrowed:

@@ -98,7 +98,7 @@ a al con de del e el en es est la las le lo los no o para por que sobre su sus u
 """,
     "it": """
 a ad ai al alla alle allo che con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
-nel nell nella per senza sono su sul sull sulla tra un una uno è
+nel nell nella nessun nessuna nessuno per senza sono su sul sull sulla tra un una uno è
 """,
     "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que sem um uma",
     "nl": "de een en geen het in op van zonder",

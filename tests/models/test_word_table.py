@@ -206,5 +206,7 @@ def test_verbs_in_their_forms_and_singulars_that_a_table_lacks() -> None:
     assert (tables["de"].english("Schaf"), tables["de"].has("rotes")) == (["sheep"], True)
     assert (tables["es"].english("juega")[1], tables["de"].english("schoener")) == ("playing", ["beautiful"])
     assert tables["fr"].english("fraise") == ["strawberries"]  # and not frais
+    assert "eating" in tables["fr"].english("mange")  # and not eaten, "mangé"
+    assert (tables["fr"].written("mange"), tables["es"].written("bebe")) == ("mange", "bebé")
     for language, names in {"de": ("Sam", "Jack", "Kart"), "fr": ("passage", "collie")}.items():
         assert [tables[language].english(name) for name in names] == [[]] * len(names)

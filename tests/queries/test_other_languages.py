@@ -110,6 +110,20 @@ def test_nothing_is_left_out_that_a_sentence_asks_for(folder: Path, model: Path)
     assert opened(folder, model).read(parse_query("gato sin galgo")).without == ("dog", "dogs")
 
 
+def test_what_is_asked_for_is_encoded_once(folder: Path, model: Path) -> None:
+    others = opened(folder, model)
+    query = others.read(parse_query("犬 猫 雪 neve sin perro", language="und"))
+    others.vector(query)
+    said = {"perro", "dog", "a photo of perro"}  # whether the encoder is sure
+    assert query.without == ("perro",)
+    assert others.encode.cache_info().misses == len({query.sentence, *said})
+
+
+def test_spaces_by_the_thousand_take_no_time(folder: Path, model: Path) -> None:
+    text = f"Schnee ohne Katze {' ' * 100_000}x"
+    assert opened(folder, model).read(parse_query(text, language="de")).text == text
+
+
 def test_an_english_negation_is_text(folder: Path, model: Path) -> None:
     query = opened(folder, model).read(parse_query("Schnee no Hund -Katze", language="de"))
     assert (query.sentence, query.without, query.negations) == ("Schnee no Hund", ("cat",), {})

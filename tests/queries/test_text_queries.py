@@ -381,7 +381,7 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"el niño": "es", "jeune fille": "fr", "das Boot": "de", "un film noir": "fr"},
         **{"film -noir": "fr", "grand -prix": "fr", "Katze -dog": "de", "grand prix -dog": ""},
         **{"Mann hat keinen Hut": "de", "mesa sin comida": "es", "coche sin conductor": "es"},
-        **{"Sin City": "", "a city of sin": "", "no hay perro": "es", "no hay": ""},
+        **{"Sin City": "", "a city of sin": "", "no hay perro": "es", "no hay": "", "jest": ""},
         **{"Kind lacht": "de", "Kind isst Banane": "de", "schoener Strand": "de", "voiture blanche": "fr"},
         **{"Mann": "de", "Wald": "de", "rot": "", "Thomas Mann": "", "Marco": ""},  # English as names
         **{
@@ -408,6 +408,7 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
     foreign = (
         "strand zonder mensen",
         "senza cane",
+        "nessun cane",
         "gün batımı",
         "dziewczyna",
         "Dziewczyna na plaży",

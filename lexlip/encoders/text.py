@@ -77,8 +77,8 @@ class TextEncoder(nn.Module):
         except ModelError:
             raise
         except Exception as error:  # transformers and the hub raise many kinds
-            what = f"the text encoder '{config.name}'" if config.name else "a BERT of model.text.options"
-            raise ModelError(f"transformers cannot make {what}: {reason(error)}") from error
+            named = f" '{config.name}'" if config.name else ""
+            raise ModelError(f"transformers cannot make the text encoder{named}: {reason(error)}") from error
         self.body.float()  # some checkpoints are in half precision
         if getattr(self.body, "pooler", None) is not None:
             self.body.pooler = None

@@ -200,9 +200,11 @@ def test_unknown_words_are_named(indexed: Run) -> None:
 
 
 def test_a_photo_that_the_index_does_not_hold(indexed: Run, library: Path) -> None:
-    """A path is no id, though it is what is printed for people."""
-    says = error(indexed("search", "--similar", library / "3.jpg", code=2))
-    assert says.startswith(f"the index .lexlip holds no photo with the id '{library}/3.jpg': give the id of")
+    """A path is no id, unless it is that of a photo of the index."""
+    says = error(indexed("search", "--similar", library / "nothing.jpg", code=2))
+    assert says.startswith(
+        f"the index .lexlip holds no photo with the id '{library}/nothing.jpg': give the id of"
+    )
 
 
 @pytest.mark.parametrize("query", ["the of and", "-dash", "a\nb\tc", "'\"<b>&", "dog " * 5000, "犬", "🐕"])

@@ -245,12 +245,13 @@ def test_explained_in_another_language(with_table: Run, model_folder: Path) -> N
     assert error(with_table("explain", "photos/0.jpg", "--language", "cs", *model, code=2)) == says
 
 
-def test_a_slip_of_a_foreign_word_in_names_is_forgiven(several: Run) -> None:
-    first = Path("photos", "0.jpg")
-    shutil.copy(first, "photos/Bahnhofstraße Jürgen.jpg")
-    several("index", "photos")
+def test_a_slip_of_a_foreign_word_in_names_is_forgiven(several: Run, library: Path) -> None:
+    shutil.copytree(library, "own")
+    Path("own", "0.jpg").rename("own/Bahnhofstraße Jürgen.jpg")
+    own = ("--index", "own.lexlip")
+    several("index", "own", *own)
     for text, word in {"bahnhofstrase": "name:bahnhofstrasse", "Jürgen mit Hund": "name:jurgen"}.items():
-        found = {hit["id"]: hit["words"] for hit in search(several, text)["hits"]}
+        found = {hit["id"]: hit["words"] for hit in search(several, text, *own)["hits"]}
         assert word in found["Bahnhofstraße Jürgen.jpg"]
 
 

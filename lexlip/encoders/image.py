@@ -93,6 +93,7 @@ class ImageEncoder(nn.Module):
         self.config = config
         self.checkpointing = False
         self.frozen_until: str | None = None  # the body's module before which states are at hand; see `begin`
+        self.without_gradient: Callable[[Tensor], Tensor] | None = None  # what then computes `tokens`
         self.body = _make_body(config if load_weights else _of_checkpoint(config))
         if load_weights and config.weights not in (None, "pretrained"):
             _load_weights(self.body, str(config.weights))
@@ -129,6 +130,8 @@ class ImageEncoder(nn.Module):
         ModelError: the model takes no photos of S x S pixels.
         """
         size = pixels.shape[-1]
+        if self.without_gradient and size == self.config.size and not torch.is_grad_enabled():
+            return self.without_gradient(pixels)
         try:
             normalised = (pixels.float() / 255 - self.mean) / self.std
             return self.body_tokens(normalised.contiguous(memory_format=torch.channels_last))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +27,11 @@ from lexlip.config import Config, DataConfig, ImageEncoderConfig
 from lexlip.data import Source, UnreadableImage
 from lexlip.data.upright import square
 from lexlip.encoders.image import ImageEncoder
-from lexlip.errors import ConfigError
+from lexlip.errors import ConfigError, ModelError
 from lexlip.machine.device import autocast, pick_precision
 from lexlip.machine.progress import ProgressBar
 from lexlip.machine.resources import cores, worker_context
+from lexlip.models.image_graph import frozen_tokens
 from lexlip.training.distributed import Processes
 from lexlip.training.run_folder import writing_run
 
@@ -182,6 +184,9 @@ def encode_views(
     )
     device, unreadable = processes.device, dict[int, str]()
     precision = pick_precision(config.optim.precision, device)
+    if encoder.frozen_until is None and device.type == "cpu" and precision == "fp32":
+        with suppress(ModelError):  # torch computes them where there is no such graph
+            encoder.without_gradient = frozen_tokens(encoder)
     if processes.first:
         count, size = config.data.views, states.nbytes / 1e9
         ProgressBar.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)

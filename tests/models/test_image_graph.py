@@ -10,7 +10,7 @@ from lexlip.config import ImageEncoderConfig, VocabularyConfig
 from lexlip.encoders.image import ImageEncoder
 from lexlip.errors import ModelError
 from lexlip.models import image_graph as module
-from lexlip.models.image_graph import image_graph
+from lexlip.models.image_graph import frozen_tokens, image_graph
 from lexlip.models.lexlip import LexLIP
 from lexlip.models.model_folder import GRAPH, check_model
 from lexlip.queries.photo_encoder import PhotoEncoder, open_encoder
@@ -53,6 +53,22 @@ def test_a_saved_model_has_the_graph_of_its_size(model: LexLIP, tmp_path: Path) 
     model.save(tmp_path, graph=False)  # which leaves none of the weights before
     assert not (tmp_path / GRAPH).exists()
     assert check_model(tmp_path) == []
+
+
+def test_a_frozen_body_s_tokens_without_torch(model: LexLIP) -> None:
+    encoder, photos = model.image_encoder.train(), tiny_photos(5, 64)
+    other_size = tiny_photos(1, 96)
+    with torch.no_grad():
+        tokens, of_other_size = encoder.tokens(photos), encoder.tokens(other_size)
+        encoder.without_gradient = frozen_tokens(encoder)
+        try:
+            assert encoder.training
+            torch.testing.assert_close(encoder.tokens(photos), tokens, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(encoder.tokens(other_size), of_other_size, rtol=1e-3, atol=1e-4)
+            with torch.enable_grad():
+                assert encoder.tokens(photos).requires_grad
+        finally:
+            encoder.without_gradient = None
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "cls", "mean", "convolutional"])

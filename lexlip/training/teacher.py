@@ -24,9 +24,12 @@ from lexlip.errors import ModelError
 from lexlip.machine.output_files import replacing
 from lexlip.machine.progress import ProgressBar
 from lexlip.models.contract import Encoder
-from lexlip.models.load import load_model
-from lexlip.objectives.losses import TaughtScores
+from lexlip.models.load import check_first_stage, load_model
+from lexlip.models.model_folder import kind_of
+from lexlip.objectives.losses import TaughtScores, TaughtVectors
+from lexlip.queries.photo_encoder import open_encoder
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
+from lexlip.registry import MODELS
 from lexlip.sparse.rows import packed, unit_length, unpacked
 from lexlip.training.batches import Batch
 from lexlip.training.distributed import Processes
@@ -120,6 +123,14 @@ class Teacher:
             scores.t()[first_photo + batch.owners] * torch.from_numpy(self.text_factors[texts]).to(device),
         )
 
+    def vectors(self, batch: Batch) -> TaughtVectors:
+        """Return the unit vectors of this process's photos and captions."""
+        assert batch.numbers is not None
+        photos, numbers = (each.cpu().numpy() for each in (batch.photos.indices, batch.numbers))
+        texts = self.starts[photos[batch.owners.cpu().numpy()]] + numbers
+        sides = self.images[photos], self.texts[texts]
+        return TaughtVectors(*(_on(rows, batch.owners.device).to_dense() for rows in sides))
+
     def topics(
         self, photos: NDArray[np.int64], alike: int, seed: int, processes: Processes
     ) -> NDArray[np.int64]:
@@ -142,7 +153,10 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
     """
     file = folder / FILE
     if processes.first:
-        model = load_model(name, str(processes.device))
+        device = str(processes.device)
+        check_first_stage(name)
+        words = MODELS[kind_of(name)].words
+        model: Any = open_encoder(name, device) if words else load_model(name, device)
         found = _kept(file)
         if found is None or not found.fits(model.identity, source):
             ProgressBar.write(f"{model.identity} encodes {len(source)} photos once, to teach", sys.stderr)

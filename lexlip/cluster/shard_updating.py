@@ -32,6 +32,7 @@ from lexlip.cluster.shard_indexing import (
     find_tars,
     index_shards,
     make_shards,
+    misplaced,
     names_of,
     report,
     take_over,
@@ -250,6 +251,7 @@ def update_shards(
     same = said["photos"] - added - changed - moved - kept - repaired
     return Updated(
         **said,
+        misplaced=misplaced(made),
         added=added,
         changed=changed,
         deleted=deleted,

@@ -479,6 +479,7 @@ class _Run:
             "skipped": [*self.source.skipped, *plan.skipped, *(outcome.skipped if outcome else ())],
             "unlisted": list(self.source.unlisted),
             "files": self.source.files(),
+            "misplaced": list(self.source.misplaced),
             **of_text,
         }
         if not self.about.complete:

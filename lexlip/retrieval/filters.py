@@ -49,8 +49,8 @@ class Filters:
             `lexlip.retrieval.photo.dated`.
 
     Raises:
-        DataError: a date does not exist, `after` is later than `before`, `caption` has no word, there is no
-            such place or distance, or `album` is no name.
+        DataError: a condition is no text, a date does not exist, `after` is later than `before`, `caption` has
+            no word, there is no such place or distance, or `album` is no name.
         MissingPackage: `near` is a name, and the package that knows names is not installed.
     """
 
@@ -65,6 +65,9 @@ class Filters:
     file_dates: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("after", "before", "folder", "caption", "near", "within", "album"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise DataError(f"'{name}' is {value!r}, and not a text such as {str(value)!r}: give one")
         for name in ("after", "before"):
             _check_date(name, getattr(self, name))
         if self.after and self.before and self.after[: len(self.before)] > self.before[: len(self.after)]:

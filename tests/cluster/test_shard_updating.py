@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from PIL import Image
 
-from anserini_bridge import read_header
+from anserini_bridge import BridgeError, read_header
 from lexlip import LexLIPError, update
 from lexlip.cluster.shard_indexer import ShardIndexer
 from lexlip.errors import DataError
@@ -153,6 +153,11 @@ def test_a_photo_whose_place_cannot_be_is_named_once(lexlip: Run, tmp_path: Path
     for named in (["01.tar/new.jpg"], []):
         done = updated(lexlip)
         assert (done["misplaced"], done["skipped"], done["photos"]) == (named, [], 15)
+
+
+def test_no_folder_can_have_a_name_so_long() -> None:
+    with pytest.raises(BridgeError, match=r"cannot be read \(File name too long\): check it"):
+        update("x" * 300)
 
 
 def former(many: Path) -> list[str]:

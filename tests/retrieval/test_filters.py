@@ -13,6 +13,13 @@ def test_nothing_is_filtered() -> None:
         assert not filters
 
 
+def test_conditions_are_texts() -> None:
+    for name in ("after", "before", "folder", "caption", "near", "within", "album"):
+        says = f"'{name}' is 2014, and not a text such as '2014': give one"
+        with pytest.raises(DataError, match=f"^{says}$"):
+            Filters(**{name: 2014})
+
+
 def test_something_is() -> None:
     for name, value in (("after", "2014"), ("before", "2014-05"), ("folder", "a/"), ("caption", "a dog")):
         assert Filters(**{name: value})

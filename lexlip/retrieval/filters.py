@@ -49,7 +49,7 @@ class Filters:
             `lexlip.retrieval.photo.dated`.
 
     Raises:
-        DataError: a condition is no text, a date does not exist, `after` is later than `before`, `caption` has
+        DataError: one is no text, a date does not exist, `after` is later than `before`, `caption` has
             no word, there is no such place or distance, or `album` is no name.
         MissingPackage: `near` is a name, and the package that knows names is not installed.
     """

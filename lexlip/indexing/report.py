@@ -20,7 +20,8 @@ class Indexed:
     Attributes:
         index: its folder.
         photos: in the index.
-        postings: pairs of a photo and a word; None for a dense index.
+        postings: pairs of a photo and a word, with those of deleted photos until Lucene merges them away;
+            None for a dense index.
         megabytes: on disk, in 10^6 bytes.
         seconds: that it took.
         skipped: photos that are not in the index, and files beside photos that cannot be read, with the

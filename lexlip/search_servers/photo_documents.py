@@ -251,7 +251,7 @@ def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         "taken": facts["taken"],
-        "modified": None if facts["taken"] is not None else _modified(id, facts),
+        "modified": _modified(id, facts) if facts["taken"] is None else None,
         "place": facts["place"] and {"lat": facts["place"][0], "lon": facts["place"][1]},
         "folders": [composed(above) for above in _folders_above(id)],
         "said": list(dict.fromkeys(words_of(" ".join(texts)))),

@@ -135,7 +135,10 @@ def check_same_vocabulary(path: Path, metadata: IndexMetadata, words: Sequence[s
 
 def is_of_anserini(path: str | Path) -> bool:
     """Return whether a folder holds an index of Lucene's, and no `index.json` that says more about it."""
-    return not (Path(path) / METADATA_FILE).exists() and any(Path(path).glob(f"{LUCENE_COMMIT}*"))
+    try:
+        return not (Path(path) / METADATA_FILE).exists() and any(Path(path).glob(f"{LUCENE_COMMIT}*"))
+    except (OSError, ValueError):  # no folder can have that name, or this user may not look into it
+        return False
 
 
 def read_searched_header(path: str | Path) -> IndexHeader:

@@ -25,9 +25,9 @@ def _check(section: str, config: Any, names: Sequence[str], fits: Callable[[floa
             raise ConfigError(f"{section}{name} is {shown(value)}; {must}")
 
 
-def _check_positive(section: str, config: Any, *names: str, most: int = MOST) -> None:
-    must = f"it must be more than 0, and at most {most:,}"
-    _check(section, config, names, lambda number: 0 < number <= most, must)
+def _check_positive(section: str, config: Any, *names: str, above: int = 0, most: int = MOST) -> None:
+    must = f"it must be more than {above}, and at most {most:,}"
+    _check(section, config, names, lambda number: above < number <= most, must)
 
 
 def _check_not_negative(section: str, config: Any, *names: str, most: int = MOST) -> None:
@@ -191,7 +191,7 @@ class TextEncoderConfig:
     max_tokens: int = 40
 
     def __post_init__(self) -> None:
-        _check_positive("model.text.", self, "max_tokens", most=10**6)
+        _check_positive("model.text.", self, "max_tokens", above=2, most=10**6)  # [CLS] and [SEP] are two
         _check_size("model.text.", self, "options")
 
 

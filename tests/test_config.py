@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lexlip.config import LOSSES, Config, ModelConfig, ObjectiveConfig, OptimConfig
+from lexlip.config import LOSSES, Config, ModelConfig, ObjectiveConfig, OptimConfig, TextEncoderConfig
 from lexlip.errors import ConfigError
 from lexlip.objectives import losses
 from lexlip.registry import MODELS
@@ -30,6 +30,15 @@ def test_every_kind_can_be_trained_with_some_loss(kind: str) -> None:
             continue
         possible.append(name)
     assert possible
+
+
+@pytest.mark.parametrize("tokens", [0, 2, 10**6 + 1])
+def test_a_sentence_has_room_for_a_word(tokens: int) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"model\.text\.max_tokens is {tokens}; it must be more than 2, and"
+    ):
+        TextEncoderConfig(max_tokens=tokens)
+    TextEncoderConfig(max_tokens=3)
 
 
 @pytest.mark.parametrize("warmup", [-0.1, 1.01, 2.0])

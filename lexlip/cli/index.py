@@ -224,11 +224,8 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
     if as_json:
         click.echo(json.dumps(done.to_dict()))
         return
-    from lexlip.data.source import MISPLACED
-
     unlisted = {place.id for place in done.unlisted}
-    shown = [skip for skip in done.skipped if skip.id not in unlisted and skip.reason != MISPLACED]
-    show_skipped(shown, " (--json lists all)")
+    show_skipped([skip for skip in done.skipped if skip.id not in unlisted], " (--json lists all)")
     for line in filter(None, _notes(done)):
         click.echo(line, err=True)
     if repair and isinstance(done, Updated):
@@ -240,13 +237,12 @@ def _show(done: Indexed | Updated, as_json: bool, repair: bool = False) -> None:
 
 def _notes(done: Indexed | Updated) -> Iterator[str]:
     """Yield what the user should know besides the photos that were skipped."""
-    from lexlip.data.source import MISPLACED
     from lexlip.indexing.report import Updated
 
     if done.unlisted:
         yield _unlisted(done)
     yield _files(done.files)
-    yield _misplaced([skip.id for skip in done.skipped if skip.reason == MISPLACED])
+    yield _misplaced(done.misplaced)
     if done.captions_left_out:
         photos = counted(done.captions_left_out, "photo")
         yield (

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from lexlip.errors import ConfigError
 from lexlip.registry import LANGUAGE
 from lexlip.sparse import SENTENCE_TOPK
-from lexlip.words.language_codes import is_language
+from lexlip.words.language_codes import language_of
 
 DEFAULT_MODEL = "mini"
 FIRST_STAGES = (
@@ -177,9 +177,10 @@ filter_options = together(
 
 def language_code(context: click.Context, param: click.Parameter, value: str | None) -> str:
     """Return the code of a language, in small letters; "" if none was given."""
-    if value is not None and not (re.fullmatch(LANGUAGE, value) and is_language(value)):
+    found = language_of(value) if value is not None and re.fullmatch(LANGUAGE, value) else ""
+    if value is not None and not found:
         raise click.BadParameter(f"'{value}' is not the code of a language, such as de or zh-Hant")
-    return (value or "").lower()
+    return found.lower()
 
 
 def model_option(default: str | None, help: str) -> Option:

@@ -45,8 +45,9 @@ class ShardRecord:
 
     documents: int = 0  # in the index; without photos there is none
     postings: int = 0
-    skipped: list[list[str]]  # see `lexlip.indexing.report.Indexed`, as `unlisted`
+    skipped: list[list[str]]  # see `lexlip.indexing.report.Indexed`, as `unlisted` and `misplaced`
     unlisted: list[list[Any]]
+    misplaced: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)  # checksums, by path in the shard's folder
     # photos, compared with the earlier shard if there is one
     added: int = 0
@@ -165,6 +166,7 @@ class ShardIndexer(ModelActor):
             postings=done.postings or 0,
             skipped=_lists(done.skipped),
             unlisted=_lists(done.unlisted),
+            misplaced=done.misplaced,
             files=checksums(folder),
             **_compare(folder, earlier),
         )

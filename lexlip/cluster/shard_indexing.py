@@ -101,6 +101,7 @@ def index_shards(
             records = commit(index, names, failed, extra, True, anew)
     return Indexed(
         **report(index, records, failed),
+        misplaced=misplaced(records),
         seconds=time.perf_counter() - started,
         resumed=sum(record.documents for record in before.values()),
     )
@@ -141,6 +142,11 @@ def report(
         "captions_left_out": extra.get("captions_left_out", 0),
         "unsealed": why_unsealed(extra),
     }
+
+
+def misplaced(records: Iterable[ShardRecord]) -> list[str]:
+    """Return the photos whose place cannot be, of shards that were made."""
+    return [id for record in records for id in record.misplaced]
 
 
 def make_shards(

@@ -6,6 +6,7 @@ stayed. So a shard is as if its tar had always been so, and searches see all cha
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections import Counter
@@ -32,6 +33,7 @@ from lexlip.cluster.shard_indexing import (
     find_tars,
     index_shards,
     make_shards,
+    misplaced,
     names_of,
     report,
     take_over,
@@ -138,7 +140,7 @@ def update(
         ModelError: the model that made the index does not exist, or another one is named.
         BridgeError: no Java, or the index cannot be read (see anserini_bridge.errors).
     """
-    kind = read_header(index).kind if (Path(index) / METADATA_FILE).is_file() else ""
+    kind = read_header(index).kind if os.path.isfile(Path(index) / METADATA_FILE) else ""  # noqa: PTH113
     which: dict[str, Any] = {"images": images, "split": split, "exclude": exclude, "include": include}
     which["text"] = text
     settings: dict[str, Any] = {"topk": topk, "quantization": quantization, "prune": prune, "repair": repair}
@@ -250,6 +252,7 @@ def update_shards(
     same = said["photos"] - added - changed - moved - kept - repaired
     return Updated(
         **said,
+        misplaced=misplaced(made),
         added=added,
         changed=changed,
         deleted=deleted,

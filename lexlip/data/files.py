@@ -198,18 +198,13 @@ class FileState(NamedTuple):
         return " ".join(map(str, (self.size, *self.times)))
 
 
-def modified_at(state: str) -> int | None:
-    """Return when a photo's file was modified, in seconds since 1970, in UTC.
+def modified(state: str) -> str | None:
+    """Return when a photo's file was modified, by the local clock: "2019-07-01T12:30:00".
 
     The state is that of `lexlip.data.Source.state`; None: it does not tell.
     """
     found = _MODIFIED.match(state)
-    return int(found[1]) // 10**9 if found else None
-
-
-def modified(state: str) -> str | None:
-    """Return the same by the local clock: "2019-07-01T12:30:00"."""
-    return by_the_clock(modified_at(state))
+    return by_the_clock(int(found[1]) // 10**9) if found else None
 
 
 def by_the_clock(seconds: int | None) -> str | None:

@@ -50,9 +50,6 @@ LEFT = {
 """What becomes of files that are no photos, and how to say that; a folder that is left out counts as one."""
 
 
-MISPLACED = "it is indexed without a place, as its GPS tells one that cannot be"
-
-
 @dataclass(frozen=True, slots=True)
 class Item:
     """One photo: an id that is unique within its source, and its captions (there may be none).
@@ -244,9 +241,14 @@ class Source(ABC):
         return True
 
     def check_place(self, index: int, facts: Facts) -> None:
-        """Name a photo in `skipped` whose place cannot be."""
+        """Name a photo in `misplaced` whose place cannot be."""
         if facts.misplaced:
-            self.skipped.append(Skipped(self.items[index].id, MISPLACED))
+            self.misplaced.append(self.items[index].id)
+
+    @cached_property
+    def misplaced(self) -> list[str]:
+        """Photos whose GPS tells a place that cannot be, of those that were given to `check_place`."""
+        return []
 
     def _skip_beside(self, index: int, path: str, reason: str) -> None:
         """Add a file beside a photo to `skipped`, once."""
@@ -373,10 +375,6 @@ class View(Source):
     def _read_sides(self, index: int) -> list[Side]:
         source, index = self.origin(index)
         return source._read_sides(index)
-
-    def check_place(self, index: int, facts: Facts) -> None:
-        source, index = self.origin(index)
-        source.check_place(index, facts)
 
     def same(self, index: int) -> Sequence[str]:
         source, index = self.origin(index)

@@ -18,7 +18,7 @@ from anserini_bridge import (
     read_metadata,
     restore_words,
 )
-from anserini_bridge.flat import FLAT
+from anserini_bridge.flat import FLAT, flat_file
 from anserini_bridge.integrity import LUCENE_FOLDER
 from anserini_bridge.metadata import VOCABULARY_FILE
 from lexlip.errors import DataError
@@ -155,8 +155,11 @@ def _look(index: Path, progress: bool) -> Damage:
     if "captions" in header.extra:
         lucene[header.extra["captions"]["folder"]] = ""
     names = {path.name for path in data.glob("*") if path.is_file()} - header.files.keys() - {VOCABULARY_FILE}
-    table = header.extra.get("photos")
-    unknown = sorted(name for name in names if name == table or not TABLE.fullmatch(name))
+    used = {header.extra.get("photos"), flat_file(header) if isinstance(header, IndexMetadata) else ""}
+    rests = {
+        name for name in names if TABLE.fullmatch(name) or name.startswith(FLAT)
+    } - used  # of interruptions
+    unknown = sorted(names - rests)
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     read = 0
     with ProgressBar(

@@ -20,10 +20,12 @@ class Indexed:
     Attributes:
         index: its folder.
         photos: in the index.
-        postings: pairs of a photo and a word; None for a dense index.
+        postings: pairs of a photo and a word, with those of deleted photos until Lucene merges them away;
+            None for a dense index.
         megabytes: on disk, in 10^6 bytes.
         seconds: that it took.
-        skipped: photos that are not in the index, with the reason.
+        skipped: photos that are not in the index, and files beside photos that cannot be read, with the
+            reason.
         resumed: photos that an interrupted run had encoded.
         unlisted: places that could not be listed, so that photos of them may be missing.
         captions_left_out: photos whose captions and keywords are not indexed, as Anserini is missing.
@@ -32,6 +34,7 @@ class Indexed:
         text_unread: photos that it was not looked for in, as they are out of reach, or RapidOCR is missing.
         text_failed: photos on which RapidOCR failed; it is not asked again.
         unsealed: why no photo of the index will be sent by `lexlip serve` and `lexlip mcp`; "" if they are.
+        misplaced: photos that this run has indexed without a place, as their GPS tells one that cannot be.
         files: how many files there are, by what becomes of them, see `lexlip.data.Source.files`.
     """
 
@@ -50,6 +53,7 @@ class Indexed:
     with_text: int = 0
     text_unread: int = 0
     text_failed: int = 0
+    misplaced: list[str] = field(default_factory=list)
 
     @property
     def missed(self) -> int | None:
@@ -104,7 +108,8 @@ def followed_by(first: Report, then: Updated) -> Report:
     }
     if isinstance(first, Updated):
         now |= {name: getattr(first, name) + getattr(then, name) for name in ("added", "deleted", "moved")}
-    return replace(first, **now, seconds=first.seconds + then.seconds)
+    misplaced = [*first.misplaced, *then.misplaced]
+    return replace(first, **now, misplaced=misplaced, seconds=first.seconds + then.seconds)
 
 
 def report(
@@ -134,5 +139,6 @@ def report(
         captions_left_out=written.extra.get("captions_left_out", 0),
         files=source.files(),
         unsealed=why_unsealed(written.extra),
+        misplaced=list(source.misplaced),
         **more,
     )

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.language_codes import is_language
+from lexlip.words.language_codes import language_of
 from lexlip.words.plain_text import readable, spelled, tidied, words_in
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Query:
             raise QueryError(
                 f"the query {readable(self.text)} holds half a character: write it again"
             ) from None
-        if self.language and not is_language(self.language):
+        if self.language and not language_of(self.language):
             code = readable(self.language)
             raise QueryError(f"'{code}' is not the code of a language, such as de or zh-Hant")
 
@@ -169,7 +169,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         adjust: marks that change the words without being part of the sentence.
         negations: whether plain negations leave words out; otherwise they are text. Those of other languages
             than English are read by whoever knows their words.
-        language: of the text, as in `Query.language`.
+        language: of the text, as in `Query.language`, or a code of three letters: deu is de.
 
     Raises:
         QueryError: the text is none, a mark is wrong, or `adjust` has something else.
@@ -202,7 +202,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         added={word: factor for sign, word, factor in marks if sign == "+"},
         without=tuple(dict.fromkeys(word for sign, word, _ in marks if sign == "-")),
         narrowed=narrowed,
-        language=language,
+        language=language_of(language) or language,
         chosen=tuple(word for _, word, _ in marks[written:]),
     )
     return query.with_negations(read)

@@ -217,6 +217,11 @@ def _images(given: Given) -> tuple[str, ...]:
     return () if given.images is None else (given.images,)
 
 
+def root_of(extra: dict[str, Any], index: Path) -> str:
+    """Return the folder below which all ids of an index are paths; "" if there is none."""
+    return _place(extra, "root", index) if extra.get("root") else ""
+
+
 def check_same_photos(first: dict[str, Any], second: dict[str, Any], index: Path, other: Path) -> None:
     """Raise DataError if an id means other photos in a second index: it is a path below another folder."""
     one, two = _place(first, "root", index), _place(second, "root", other)

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 
 import numpy as np
@@ -27,7 +27,7 @@ _BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
 FROM_WHERE = "a distance is from a place: give one, as near:48.1,11.6 or near:lyon"
 LAST = "\U0010ffff"  # sorts after everything
 _FAR = 9 * 10**9
-"""Seconds since 1970, in 2255: in nanoseconds, times of files have 64 bits."""
+"""Seconds from 1970 on, until 2255: in nanoseconds, times of files have 64 bits."""
 _PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
 
 
@@ -49,8 +49,8 @@ class Filters:
             `lexlip.retrieval.photo.dated`.
 
     Raises:
-        DataError: a date does not exist, `after` is later than `before`, `caption` has no word, there is no
-            such place or distance, or `album` is no name.
+        DataError: one is no text, a date does not exist, `after` is later than `before`, `caption` has
+            no word, there is no such place or distance, or `album` is no name.
         MissingPackage: `near` is a name, and the package that knows names is not installed.
     """
 
@@ -65,6 +65,9 @@ class Filters:
     file_dates: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("after", "before", "folder", "caption", "near", "within", "album"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise DataError(f"'{name}' is {value!r}, and not a text such as {str(value)!r}: give one")
         for name in ("after", "before"):
             _check_date(name, getattr(self, name))
         if self.after and self.before and self.after[: len(self.before)] > self.before[: len(self.after)]:
@@ -94,7 +97,7 @@ class Filters:
     def written(self) -> tuple[int, int]:
         """The first time of a file that `after` allows, and the first one that `before` does not.
 
-        In seconds since 1970, for periods by the local clock.
+        In seconds from the beginning of 1970 on, by one clock that is never put forward or back.
         """
         return _begin(self.after) if self.after else -_FAR, _end(self.before) if self.before else _FAR
 
@@ -143,16 +146,13 @@ def words_of(text: str) -> list[str]:
 
 
 def _begin(period: str) -> int:
-    """Return when a year, month or day begins, in seconds since 1970."""
+    """Return when a year, month or day begins; see `Filters.written`."""
     year, month, day = (int(part or 1) for part in _parts(period))
-    try:
-        return max(-_FAR, min(int(datetime(year, month, day).timestamp()), _FAR))
-    except (OverflowError, ValueError, OSError):  # of years at the ends of the calendar
-        return -_FAR if year < 1970 else _FAR
+    return max(-_FAR, min(int(datetime(year, month, day, tzinfo=UTC).timestamp()), _FAR))
 
 
 def _end(period: str) -> int:
-    """Return when the next year, month or day begins, in seconds since 1970."""
+    """Return when the next year, month or day begins."""
     year, month, day = (int(part or 0) for part in _parts(period))
     try:
         later = date(year, month or 1, day or 1) + timedelta(days=1 if day else 31 if month else 366)

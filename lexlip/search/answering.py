@@ -86,7 +86,7 @@ class Asked:
         not_given: words that people must not have given them: those of "-" marks, and as they were typed. A
             negation leaves no captions out, as its own says it too: "a rocket without cars".
         narrowed: what they must have been given.
-        folder: the folder that they must be in; "" is any.
+        folders: the folders that they must all be in.
         near: the place near which they must have been taken.
         other_languages, install, shown_in: see `Answer`.
         itself: the photo that is asked about, which is left out of the hits.
@@ -105,7 +105,7 @@ class Asked:
     path: str | None = None
     not_given: tuple[str, ...] = ()
     narrowed: Narrowed = ()
-    folder: str = ""
+    folders: tuple[str, ...] = ()
     near: str | None = None
     other_languages: tuple[str, ...] = ()
     install: str = ""
@@ -198,6 +198,8 @@ class IndexState:
         held = self.stage.holding(asked.without) if asked.without else frozenset()
         gone = held | self.given(asked.not_given)
         meeting = self.meeting(asked.filters, asked.narrowed)
+        if of is None and meeting is None:
+            of = sorted(self.photos.select(Filters()))
         met = set(of or ()) if meeting is None else set(meeting)
         return [id for id in (meeting or () if of is None else of) if id in met and id not in gone]
 

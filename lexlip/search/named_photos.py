@@ -109,23 +109,28 @@ def id_of_file(photos: PhotoTable, path: str) -> str | None:
         return None
     here = os.path.abspath(path)  # noqa: PTH100 (a Path does not take "..")
     found = photos.get(_ids_of_path(photos, here))
-    return next((one.id for one in found if one is not None and _is_file(here, one.path)), None)
+    return next((one.id for one in found if one is not None and _is_same(here, one.path)), None)
 
 
-def _is_file(path: str, other: str) -> bool:
-    """Return whether two paths are of one file, also through links to folders, and if it is gone."""
+def _is_same(path: str, other: str) -> bool:
+    """Return whether two paths lead to the same place, also through links to folders, and if it is gone."""
     return composed(os.path.realpath(path)) == composed(os.path.realpath(other))
 
 
-def folder_at(photos: PhotoTable, typed: str) -> str:
-    """Return the folder of the index that a path on the disk ends with; "" if the text is no such path."""
+def folder_at(photos: PhotoTable, typed: str, root: str) -> str | None:
+    """Return the folder of the index that a path on the disk ends with; None if the text is no such path.
+
+    The path of `root`, the folder that was indexed ("" is unknown), is "", where all photos are.
+    """
     path = composed(typed.strip('"“”'))
-    if not path.startswith("/"):
+    if not path.startswith("/") or "\0" in path:
+        return None
+    if root and _is_same(path, root):
         return ""
     known = {composed(one["folder"]) for one in photos.facets()["folders"]}
     parts = [part for part in path.split("/") if part]
     ends = ("/".join(parts[start:]) for start in range(len(parts)))
-    return next((end for end in ends if end in known), "")
+    return next((end for end in ends if end in known), None)
 
 
 def respelled(

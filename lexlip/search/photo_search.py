@@ -18,7 +18,7 @@ from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.answer import Answer
-from lexlip.retrieval.collection import check_same_photos
+from lexlip.retrieval.collection import check_same_photos, root_of
 from lexlip.retrieval.filters import FROM_WHERE, Filters
 from lexlip.retrieval.first_stage import Moved, Shared
 from lexlip.retrieval.given_words import Phrase, phrases, split_words
@@ -460,11 +460,13 @@ class PhotoSearch:
             if not state.stage.is_foreign_word(word, asked)
         }
         named = respelled(state.photos, named, strange)
-        narrowed, folder = [], ""
+        narrowed, folders = [], []
+        root = root_of(state.stage.metadata.extra, state.stage.index)
         for name, value in asked.narrowed:
-            at = folder_at(state.photos, value) if name == "folder" else ""
-            folder = folder or at
-            if name != "near":
+            at = folder_at(state.photos, value, root) if name == "folder" else None
+            if at:
+                folders.append(at)
+            if name != "near" and at != "":
                 wanted = " ".join(f'"{part}"' for part in at.split("/")) if at else value
                 if parts := phrases(wanted):  # a folder's name may have no word
                     narrowed.append((name, respelled(state.photos, parts)))
@@ -481,7 +483,7 @@ class PhotoSearch:
             path=path,
             not_given=not_given,
             narrowed=tuple(narrowed),
-            folder=folder,
+            folders=tuple(folders),
             near=asked.near,
             other_languages=tuple(state.stage.other_languages(asked)),
             install=state.stage.lacks_languages() if foreign else "",
@@ -498,9 +500,11 @@ class PhotoSearch:
         filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
-        below = composed(filters.below)
-        if asked.folder and (not below or f"{asked.folder}/".startswith(f"{below}/")):
-            filters = replace(filters, folder=asked.folder)  # else the names of both count
+        if asked.folders:
+            folders = [*asked.folders, *filter(None, [composed(filters.below)])]
+            lowest = max(folders, key=len)
+            apart = not all(f"{lowest}/".startswith(f"{one}/") for one in folders)
+            filters = replace(filters, folder=lowest, listed=() if apart else filters.listed)
         if how.get("sort") == "place" and not filters.near:
             raise DataError(FROM_WHERE)
         how = {**how, "filters": filters or None}

@@ -5,7 +5,8 @@
     id, model, scheme   as in every export
     words               weights by the number of the word
     taken, place        of the photo, and
-    modified            of one that does not tell when it was taken: the date of its file, seconds since 1970
+    modified            of one that does not tell when it was taken: the date of its file, by the clock of who
+                        indexed it: seconds from the beginning of 1970 on that clock, never put back
     folders             all folders that it lies in, from the uppermost on, and
     said                the words of its captions and keywords, for filters
     given               the same texts, and its names, as `lexlip.retrieval.given_words` has them, and
@@ -34,24 +35,22 @@ from anserini_bridge.given_files import check_form
 from anserini_bridge.sparse_rows import Rows
 from lexlip.data import Source, Unreadable
 from lexlip.data.facts import Facts
-from lexlip.data.files import modified_at
 from lexlip.data.nearness import is_place
 from lexlip.indexing.table_writer import side_names, split_path
 from lexlip.other_engines.engine_contract import FIELD, Document, Made
 from lexlip.retrieval.filters import words_of
 from lexlip.retrieval.given_words import texts_of
-from lexlip.retrieval.photo import Photo
+from lexlip.retrieval.photo import Photo, file_date
 from lexlip.retrieval.text_lines import lines_of
 from lexlip.sparse.quantize import TOO_LARGE
-from lexlip.words.file_names import date_in
 from lexlip.words.plain_text import composed
 
 FORMAT = 2
 ABOUT = "lexlip"
 MODIFIED = "modified"
 """What an index says of itself, in `extra`, whose documents have this field: those of older ones lack it."""
-OF_NAMES = 2
-"""Its value there, if the field has dates in names too; in older indexes it is 1."""
+BY_CLOCK = 3
+"""Its value there; in older indexes the field has no dates in names (1), or seconds since 1970 in UTC (2)."""
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
@@ -265,10 +264,9 @@ def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _modified(id: str, facts: dict[str, Any]) -> int | None:
-    """Return the date of a photo's file in seconds since 1970; see `lexlip.retrieval.photo.file_date`."""
-    if named := date_in(id):
-        return int(datetime.fromisoformat(named).timestamp())
-    return modified_at(facts["state"]) if facts["start"] is None else None
+    """Return `lexlip.retrieval.photo.file_date` as the server keeps it."""
+    found = file_date(id, facts["start"], facts["state"])
+    return int(datetime.fromisoformat(f"{found}Z").timestamp()) if found else None
 
 
 def _folders_above(id: str) -> list[str]:

@@ -71,10 +71,10 @@ class Access:
 
         Args:
             host: the header.
-            address: at which the connection came in.
+            address: at which the connection came in; that of IPv4 may be written as one of IPv6.
         """
         name = _name(host)
-        if name not in self.names and name != address:
+        if name not in self.names and name != (address or "").removeprefix("::ffff:"):
             raise Problem(400, "this server does not answer to that name: start it with --allow-host NAME")
 
     def check_origin(self, method: str, headers: Mapping[str, str]) -> None:

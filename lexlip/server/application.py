@@ -141,6 +141,7 @@ _POLICY = (
     "default-src 'self'; img-src {}; object-src 'none'; base-uri 'none'; form-action 'self';"
     " frame-ancestors 'none'"
 )
+_WHOLE_ADDRESS = re.compile(r"https?://(?P<host>[^/]*)(?P<path>/.*)?", re.IGNORECASE | re.DOTALL)
 OPEN = "/api/health"  # needs no token: it says nothing about the photos
 
 
@@ -157,7 +158,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begun = False
+        scope, begun = _in_origin_form(scope), False
 
         async def send_safely(message: Message) -> None:
             nonlocal begun
@@ -211,6 +212,18 @@ class Guard:
             how = "open /?token=… once, or send it as Authorization: Bearer"
             raise Problem(401, f"this server needs its token: {how}", {"WWW-Authenticate": "Bearer"})
         return None
+
+
+def _in_origin_form(scope: Scope) -> Scope:
+    """Return a request that names the server with its path as others are: RFC 9112, 3.2.2.
+
+    So `GET http://localhost/docs` becomes `GET /docs`, in place of whose Host header that name counts.
+    """
+    found = _WHOLE_ADDRESS.fullmatch(scope["path"])
+    if found is None:
+        return scope
+    others = [header for header in scope["headers"] if header[0] != b"host"]
+    return {**scope, "path": found["path"] or "/", "headers": [(b"host", found["host"].encode()), *others]}
 
 
 def _say(scope: Scope, error: Exception) -> None:

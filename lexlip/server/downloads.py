@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
@@ -102,12 +101,9 @@ def _readable(
 
 
 def _when(photo: Photo) -> tuple[int, ...]:
-    """Return when a photo was taken, or else when its file was written, if that is known."""
-    with suppress(ValueError):
-        return time.strptime((photo.taken or "")[:19], "%Y-%m-%dT%H:%M:%S")[:6]
-    with suppress(OSError, ValueError, OverflowError):
-        if photo.offset is None:
-            return time.localtime(Path(photo.file).stat().st_mtime)[:6]
+    """Return the date of a photo, if it is known."""
+    with suppress(ValueError):  # a stranger's index may say anything
+        return datetime.fromisoformat(photo.dated.date or "").timetuple()[:6]
     return _FIRST
 
 

@@ -17,6 +17,7 @@ from lexlip.search.hybrid import HybridStage
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.stages.honest_end import DEPTH
 from lexlip.search.stages.impact import ImpactStage
+from lexlip.words.language_codes import language_of
 from lexlip.words.plain_text import folded
 
 COMMON = 0.05  # share of the photos that a telling word is in, at most
@@ -43,7 +44,7 @@ class KnownWords:
         sought as they are shown in it.
         """
         counts = self._counts()
-        if own := translated(counts, language.lower().partition("-")[0]):
+        if own := translated(counts, language_of(language.lower()).partition("-")[0]):
             return _find_shown(prefix, near, limit, counts, own)
         if near:
             begun = {word: count for word, count in counts.items() if word.startswith(prefix.lower())}

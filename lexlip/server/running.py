@@ -214,10 +214,14 @@ def open_cluster_search(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; callers wait in its queue until the server is ready."""
+    """Return a socket at an address; callers wait in its queue until the server is ready.
+
+    At "::" it takes callers of IPv4, too, where the system has such sockets.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    both = host == "::" and socket.has_dualstack_ipv6()
     try:
-        listening = socket.create_server((host, port), family=family, backlog=2048)
+        listening = socket.create_server((host, port), family=family, backlog=2048, dualstack_ipv6=both)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait for 40 ms
         return listening
     except OSError as error:

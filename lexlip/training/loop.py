@@ -356,9 +356,8 @@ def set_up(
     schedule = Schedule(config, order.steps, state, processes)
     board = "tensorboard" in config.log
     log = Log(folder, order.first, order.steps, config.log_every, processes, board)
-    by_clock = config.optim.minutes is not None
-    length = f"{config.optim.minutes:g} minutes" if by_clock else f"{order.steps} steps"
-    _describe(log, config.phase, train, val, model, vocabulary, length)
+    length = f"{config.optim.minutes:g} minutes" if order.steps is None else counted(order.steps, "step")
+    _describe(log, config.phase, train, val, order.seen, model, vocabulary, length)
     if new:
         some = textwrap.shorten(", ".join(new), 200, placeholder=" …")
         log.write(f"{len(new)} of the words are new: {some}")
@@ -401,19 +400,32 @@ def _describe(
     phase: str | None,
     train: Source,
     val: Source,
+    seen: np.ndarray,
     model: DualEncoder,
     vocabulary: Vocabulary,
     length: str,
 ) -> None:
-    """Say what is trained, and which photos are left out."""
+    """Say what is trained, which photos are left out, and which of `val` are among those that are `seen`."""
     for skipped in [*train.skipped, *val.skipped]:
         log.write(f"skipped {skipped.id}: {skipped.reason}")
     without = np.setdiff1d(np.arange(len(train)), train.captioned())
     if len(without):
         example = train.items[int(without[0])].id
-        log.write(f"{len(without)} photos have no caption and are left out, such as {example}")
+        are = "has no caption and is" if len(without) == 1 else "have no caption and are"
+        log.write(f"{counted(len(without), 'photo')} {are} left out, such as {example}")
+    if log.processes.first and (again := _trained_on(train, seen, val)):
+        of = counted(len(val.captioned()), "validation photo")
+        too_good = "so its recalls are too good: name other photos in data.val"
+        log.write(f"note: the run trains on {again} of its {of}, {too_good}")
     parameters = sum(p.numel() for p in model.parameters()) / 1e6
     processes = log.processes
     device = f"{processes.world} x " * (processes.world > 1) + processes.device.type
-    what = f"{len(train)} photos, {len(vocabulary)} words, {parameters:.1f}M parameters, {length}"
+    what = f"{counted(len(train), 'photo')}, {counted(len(vocabulary), 'word')}"
+    what += f", {parameters:.1f}M parameters, {length}"
     log.write(f"{'' if phase is None else f'{phase}: '}{what} on {device}")
+
+
+def _trained_on(train: Source, seen: np.ndarray, val: Source) -> int:
+    """Return how many photos of `val` are `seen` in training, by their files; drawn ones have none."""
+    paths = {path for row in val.captioned() if (path := val.path(int(row))).startswith("/")}
+    return len(paths.intersection(train.path(int(row)) for row in seen)) if paths else 0

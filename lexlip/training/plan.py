@@ -53,27 +53,26 @@ class RunPlan:
 
     def lines(self) -> Iterator[str]:
         config, optim = self.config, self.config.optim
-        unit = config.data.epoch
+        unit = config.data.epoch.removesuffix("s")
         per_process = optim.batch // self.processes
         if config.phase is not None:
             yield f"phase      {config.phase}"
         yield f"run        {config.folder}, {config.model.kind}, seed {config.seed}"
         if self.rows is not None:
-            yield f"epoch      {self.rows:,} {unit}, {self.rows // optim.batch:,} steps"
+            yield f"epoch      {_many(self.rows, unit)}, {_many(self.rows // optim.batch, 'step')}"
         if optim.minutes is not None:
             yield f"minutes    {optim.minutes:g}, with validations and checkpoints"
             yield f"rate       up to {optim.lr:g} over {optim.warmup:.0%} of them, then linearly down to 0"
-            yield f"validation every {config.validate_every:,} steps, and at the end"
+            yield f"validation every {_many(config.validate_every, 'step')}, and at the end"
         elif self.steps is None:
             yield "steps      unknown: the photos are not here, and data.expected does not tell their number"
         else:
             epochs = f", {self.steps * optim.batch / self.rows:.1f} epochs" if self.rows else ""
-            yield f"steps      {self.steps:,} of {optim.batch:,} {unit}{epochs}"
+            yield f"steps      {self.steps:,} of {_many(optim.batch, unit)}{epochs}"
             warmup = max(1, round(optim.warmup * self.steps))
-            over = f"{warmup:,} step{'s' * (warmup != 1)}"
-            yield f"rate       up to {optim.lr:g} over {over}, then linearly down to 0"
+            yield f"rate       up to {optim.lr:g} over {_many(warmup, 'step')}, then linearly down to 0"
             count = -(-self.steps // config.validate_every)
-            yield f"validation every {config.validate_every:,} steps, {count:,} in all"
+            yield f"validation every {_many(config.validate_every, 'step')}, {count:,} in all"
         micro = min(optim.micro_batch or per_process, per_process)
         regions = config.model.image.regions
         photo = f"{', '.join(map(str, config.sizes))} pixels"
@@ -165,6 +164,10 @@ def _plan(config: Config, processes: int, resume: bool, start: str | None) -> Ru
     size = pixels if regions is None else BYTES * regions.most * regions.numbers
     found.shared_memory = config.data.workers * AHEAD * photos * size
     return found
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 # ---- what is there ----

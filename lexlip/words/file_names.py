@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import PurePath
 
 from lexlip.words.plain_text import composed, readable, whole
@@ -19,6 +19,7 @@ _DATE = re.compile(  # years from 1970 on; it takes no letters, so that what is 
     r"(?:(?: at |[-_. T]?)([0-9]{2}|[0-9](?=[.:]))[-_.:]?([0-9]{2})[-_.:]?([0-9]{2})(?:[0-9]{3})?"
     r"(?:\s?([AP])M)?)?(?![0-9]))"  # 153012, 15.30.12, 153012123, "at 3.30.12 PM"
 )
+_OF_UTC = "PXL_"  # how the names of a Pixel's photos begin
 
 
 def file_name(path: str) -> str:
@@ -35,9 +36,12 @@ def date_in(path: str) -> str | None:
     """Return the date in the name of a file, as phones and programs write it, as ISO 8601, to the second.
 
     So IMG_20190704_153012.jpg has 2019-07-04T15:30:12, and IMG-20190704-WA0003.jpg the beginning of that day.
-    The year is one from 1970 to the next one; a time that cannot be is left out.
+    The year is one from 1970 to the next one; a time that cannot be is left out. A name has the time where
+    its photo was taken, as the camera's clock has it; but PXL_… that of UTC, and becomes that of this
+    computer's clock: nothing says where it was.
     """
-    for found in _DATE.finditer(path, path.rfind("/") + 1):
+    name = path.rfind("/") + 1
+    for found in _DATE.finditer(path, name):
         year, _, month, day, *time, half = found.groups()
         try:
             on = date(int(year), int(month), int(day))
@@ -49,7 +53,12 @@ def date_in(path: str) -> str | None:
         if half:
             hour = hour % 12 + 12 * (half == "P")
         is_time = hour < 24 and minute < 60 and second < 60
-        return f"{on}T{hour:02}:{minute:02}:{second:02}" if is_time else f"{on}T00:00:00"
+        if not (time[0] and is_time):
+            return f"{on}T00:00:00"
+        at = datetime(on.year, on.month, on.day, hour, minute, second)
+        if path.startswith(_OF_UTC, name):
+            at = at.replace(tzinfo=UTC).astimezone().replace(tzinfo=None)
+        return at.isoformat()
     return None
 
 

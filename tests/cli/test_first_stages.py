@@ -91,7 +91,8 @@ def test_json(here: Run) -> None:
     done = as_json(here, "index", "photos", "--model", "clip", "--ann", "hnsw")
     names = ["index", "photos", "postings", "megabytes", "seconds", "skipped"]
     more = (
-        "resumed unlisted captions_left_out files unsealed text_read with_text text_unread text_failed missed"
+        "resumed unlisted captions_left_out files unsealed text_read with_text text_unread text_failed"
+        " misplaced missed"
     )
     assert list(done) == [*names, *more.split()]
     assert (done["photos"], done["postings"], done["skipped"]) == (6, None, [])

@@ -44,6 +44,7 @@ def test_what_is_said_and_written(lexlip: Run, photos: Path) -> None:
             "with_text",
             "text_unread",
             "text_failed",
+            "misplaced",
             "missed",
         ),
     ]
@@ -65,8 +66,8 @@ def test_photos_whose_place_cannot_be_are_named(lexlip: Run, photos: Path, tmp_p
     assert result.stderr == f"note: 2 photos tell {said}0.jpg, 2.jpg\n"
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.jpg").write_bytes((photos / "5.jpg").read_bytes())
-    named = as_json(lexlip, "index", "photos", "more", "--index", "there")["skipped"]
-    assert [one["id"] for one in named] == ["photos/0.jpg", "photos/2.jpg"]
+    done = as_json(lexlip, "index", "photos", "more", "--index", "there")
+    assert (done["misplaced"], done["skipped"]) == (["photos/0.jpg", "photos/2.jpg"], [])
     (photos / "2.jpg").touch()  # the others are not read again
     assert lexlip("index", "photos").stderr == f"note: 1 photo tells {said}2.jpg\n"
 

@@ -109,7 +109,7 @@ def test_json(indexed: Run, photos: Path) -> None:
     numbers = ["added", "changed", "deleted", "unchanged"]
     more = ["moved", "described", "repaired", "encoded_anew", "damaged_files", "kept"]
     more += ["text_read", "with_text", "text_unread", "text_failed"]
-    others = ["captions_left_out", "files", "listed_ahead", "missed", "unsealed"]
+    others = ["captions_left_out", "files", "listed_ahead", "misplaced", "missed", "unsealed"]
     assert sorted(done) == sorted([*names, *others, *numbers, *more])
     assert [done[name] for name in ["index", "photos", *numbers]] == [".lexlip", 5, 0, 0, 1, 5]
     assert done["postings"] == read_metadata(".lexlip").postings

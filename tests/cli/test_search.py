@@ -19,7 +19,7 @@ from lexlip.data.files import read_location
 from lexlip.models.model_folder import PACKAGED
 from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
-from lexlip.retrieval.answer import Answer, Ends
+from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
 from lexlip.search.photo_search import PhotoSearch
 from lexlip.search.rerank import Reranker
@@ -142,20 +142,6 @@ def test_scores_by_the_paper_s_quantization(lexlip: Run, photos: Path, model_fol
     assert answer["terms"] == pytest.approx(weights)
 
 
-def test_text(indexed: Run, library: Path) -> None:
-    answer = search(indexed, ALL, "-k", 3)
-    result = indexed("search", ALL, "-k", 3)
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("query words: " + f"{next(iter(answer['terms']))}:")
-    assert lines[0].endswith(f" … {len(answer['terms']) - 10} more")
-    for number, hit in enumerate(answer["hits"]):
-        assert lines[1 + 2 * number] == f"{hit['rank']:3d}  {hit['score']:.3f}  {hit['path']}"
-        word, weight = next(iter(hit["words"].items()))
-        assert lines[2 + 2 * number].startswith(f"            {word}:{weight:.3f}")
-    assert len(lines) == 7
-    assert result.stderr.startswith("encode ")
-
-
 @pytest.mark.parametrize("query_encoder", ["network", "words"])
 def test_a_sentence_needs_nothing_heavy(
     indexed: Run, run_python: Callable[..., Any], model_folder: Path, query_encoder: str
@@ -181,22 +167,6 @@ def test_a_search_looks_for_no_garbage(
     assert (result.returncode, result.stdout.splitlines()[-2:]) == (0, ["True True", "True"])
     result = run_python("-c", f"import torch; {code}", *asked)  # whose extensions complain of what is left
     assert (result.stdout.splitlines()[-1], "leak" in result.stderr) == ("False", False)
-
-
-def test_unknown_words_are_named(indexed: Run) -> None:
-    result = indexed("search", "the Quokka and a dog of Zürich")
-    assert result.stderr.splitlines()[0] == (
-        "note: not in the vocabulary: Quokka, Zürich; hits fit the other words, or what the model guesses"
-    )
-    assert "note" not in indexed("search", "A dog, with the cat!").stderr
-    none = "photo shares a word with the query; try other words"
-    alone = ("quokka", "--query-encoder", "words")
-    result = indexed("search", *alone)
-    assert result.stdout == f"query words: none\nno {none}\n"
-    assert result.stderr.splitlines()[0] == "note: not in the vocabulary: quokka"
-    filtered = indexed("search", *alone, "--caption", "dogs").stdout.splitlines()
-    says = "no photo that fits the filters shares a word with the query; try other words, or fewer filters"
-    assert filtered[1:] == [says]
 
 
 def test_a_photo_that_the_index_does_not_hold(indexed: Run, library: Path) -> None:
@@ -435,37 +405,6 @@ def test_a_picture_that_never_ends_is_refused_at_once(indexed: Run, name: str) -
         file.truncate(20 << 30)
     assert error(indexed("search", "--image", name, code=2))
     assert error(indexed("explain", name if name == "pipe.jpg" else "sparse.jpg", code=2))
-
-
-def test_the_end_of_a_long_sentence_is_not_read(indexed: Run) -> None:
-    long = ALL + " and" * 40 + " a red bike"
-    result = indexed("search", long)
-    (note,) = [line for line in result.stderr.splitlines() if line.startswith("note: too long")]
-    assert note.startswith("note: too long for the model, which did not read the end: and and ")
-    answer = search(indexed, long)
-    assert note.endswith(f": {answer['unread']}")
-    (note,) = [line for line in indexed("search", long * 9).stderr.splitlines() if "too long" in line]
-    assert (note[-2:], len(note) < 200) == (" …", True)
-    assert answer["unread"].endswith("and a red bike")
-    shorter = search(indexed, long.removesuffix(answer["unread"]))
-    assert shorter["unread"] == ""
-    assert shorter["terms"] == answer["terms"]
-    assert "too long" not in indexed("search", ALL).stderr
-
-
-def test_json_holds_all_that_the_text_says(indexed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of the list, with the words of what comes behind it."""
-    from lexlip.search.stages.impact import ImpactStage
-
-    monkeypatch.setattr(
-        ImpactStage, "ends", lambda self, query, encoded, ids, scores, allowed: Ends(None, scores[2])
-    )
-    answer, text = search(indexed, ALL), indexed("search", ALL).stdout
-    words = ", ".join(f"'{word}'" for word in answer["below"])
-    assert answer["below"]
-    assert f"---  from here on, photos share only {words} and the like" in text
-    lines = [line.split()[0] for line in text.splitlines() if not line.startswith(" " * 12)]
-    assert lines.index("---") - 1 == answer["above"] == 3
 
 
 def test_hits_are_copied(indexed: Run, tmp_path: Path) -> None:

@@ -263,12 +263,13 @@ def test_a_word_of_two_languages(several: Run) -> None:
     )
     german = search(several, "boot", "--language", "DE")
     assert (german["language"], german["other_languages"]) == ("de", [])
+    assert search(several, "boot", "--language", "deu") == {**german, "ms": ANY}
     assert list(german["terms"]) == ["boat"]
     assert search(several, "boot", "--language", "en") == {**english, "ms": ANY}
 
 
 def test_what_has_no_other_languages(several: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for code in ("d", "xx", "xx-AT"):
+    for code in ("d", "xx", "xx-AT", "en_GB.UTF-8"):
         says = f"'{code}' is not the code of a language, such as de"
         assert says in refused(several, "boot", "--language", code)
     for option in (("--similar", "0.jpg"), ("--image", "photos/0.jpg")):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from PIL import Image
 
-from anserini_bridge import read_header
+from anserini_bridge import BridgeError, read_header
 from lexlip import LexLIPError, update
 from lexlip.cluster.shard_indexer import ShardIndexer
 from lexlip.errors import DataError
@@ -18,6 +19,7 @@ from lexlip.search.engines.shard import read_sharded
 from lexlip.search.photo_search import PhotoSearch
 from tests.cluster.conftest import members, replace_tar, sharded_index, write_tars
 from tests.cluster.test_shard_indexing import answers, answers_of
+from tests.data.pictures import encode
 from tests.search.indexes import change_header
 
 Run = Callable[..., Result]
@@ -141,6 +143,21 @@ def test_a_tar_without_photos_is_counted_once(lexlip: Run, tmp_path: Path, many:
     assert updated(lexlip, "--prune")["deleted"] == 7
     again = updated(lexlip)
     assert (again["deleted"], again["unchanged"]) == (0, 7)
+
+
+def test_a_photo_whose_place_cannot_be_is_named_once(lexlip: Run, tmp_path: Path, many: Path) -> None:
+    exif = Image.Exif()
+    exif[0x8825] = {1: "N", 2: (95.0, 0.0, 0.0), 3: "E", 4: (0.0, 0.0, 0.0)}
+    tar = tmp_path / "tars" / "01.tar"
+    replace_tar(tar, {**members(tar), "new.jpg": encode(Image.new("RGB", (40, 30)), exif=exif)})
+    for named in (["01.tar/new.jpg"], []):
+        done = updated(lexlip)
+        assert (done["misplaced"], done["skipped"], done["photos"]) == (named, [], 15)
+
+
+def test_no_folder_can_have_a_name_so_long() -> None:
+    with pytest.raises(BridgeError, match=r"cannot be read \(File name too long\): check it"):
+        update("x" * 300)
 
 
 def former(many: Path) -> list[str]:

@@ -1,7 +1,6 @@
 import json
 import os
 import re
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -173,19 +172,14 @@ def test_an_edited_copy_shares_the_json_of_its_original(tmp_path: Path) -> None:
     assert facts(tmp_path, "IMG_1-bearbeitet(1).jpg").captions == ("a car",)
 
 
-def test_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Europe/Paris")
-    time.tzset()
+def test_what_it_says(tmp_path: Path, local_clock: Callable[[str], None]) -> None:
+    local_clock("Europe/Paris")
     write(tmp_path / "IMG_1.jpg", jpeg())
     place = {"latitude": LYON[0], "longitude": LYON[1], "altitude": 170.0}
     people = [{"name": "Anna"}, {"name": "Bob  B."}, {"name": ""}, {}, "Eve", {"name": 3}, {"name": "Anna"}]
     write(tmp_path / "IMG_1.jpg.json", takeout(description="A boat,\nours", geoDataExif=place, people=people))
-    try:
-        found = facts(tmp_path)
-        photo = open_source(tmp_path).photo(0)[1]
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+    found = facts(tmp_path)
+    photo = open_source(tmp_path).photo(0)[1]
     assert (found.taken, found.place) == ("2019-07-01T12:20:00", LYON)
     assert (found.captions, found.keywords) == (("A boat, ours",), ("Anna", "Bob B."))
     assert (photo.taken, photo.place, photo.captions) == (found.taken, found.place, found.captions)

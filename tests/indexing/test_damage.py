@@ -111,6 +111,14 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, kinds: dict[str, Path]
     return Path(shutil.copytree(kinds[request.param], tmp_path / "index"))
 
 
+def test_what_an_update_left_that_a_full_disk_ended_is_no_file_of_the_index(index: Path) -> None:
+    (data,) = index.glob("data-*")
+    for name in ("flat-segments_99", "photos-99.sqlite"):
+        (data / name).write_bytes(b"a part of it")
+    damage = look_for_damage(index)
+    assert (damage.files, damage.unknown) == ([], [])
+
+
 def test_every_flipped_bit_is_found(index: Path) -> None:
     assert look_for_damage(index).files == []
     assert look_for_damage(index).unknown == []

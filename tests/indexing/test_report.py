@@ -11,7 +11,7 @@ def test_reports_as_plain_values() -> None:
     indexed = Indexed("ix", photos=6, postings=None, megabytes=0.5, seconds=2.0, skipped=BAD, files=FILES)
     given = {"index": "ix", "photos": 6, "postings": None, "megabytes": 0.5, "seconds": 2.0, "files": FILES}
     none = {"resumed": 0, "unlisted": [], "captions_left_out": 0, "unsealed": "", "missed": 0}
-    none |= {"text_read": 0, "with_text": 0, "text_unread": 0, "text_failed": 0}
+    none |= {"text_read": 0, "with_text": 0, "text_unread": 0, "text_failed": 0, "misplaced": []}
     skipped = [{"id": "bad.jpg", "reason": "not an image"}]
     assert indexed.to_dict() == {**given, **none, "skipped": skipped}
     counts = {"added": 1, "changed": 2, "deleted": 3, "unchanged": 4}

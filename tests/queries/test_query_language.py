@@ -265,6 +265,7 @@ def test_of_two_places_none_is_passed_over() -> None:
 
 def test_a_language_that_is_none() -> None:
     assert parse_query("dog", language="de-AT").language == "de-AT"
+    assert parse_query("dog", language="deu").language == "de"
     for code in ("xx", "english", "\x1b"):
         with pytest.raises(QueryError, match="is not the code of a language, such as de or zh-Hant"):
             parse_query("dog", language=code)

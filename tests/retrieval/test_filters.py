@@ -1,5 +1,4 @@
-import time
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import product
 
 import numpy as np
@@ -12,6 +11,13 @@ from lexlip.retrieval.filters import NEAR, Filters, group_alike, words_of
 def test_nothing_is_filtered() -> None:
     for filters in (Filters(), Filters("", "", "", " "), Filters(folder="/"), Filters(folder="./")):
         assert not filters
+
+
+def test_conditions_are_texts() -> None:
+    for name in ("after", "before", "folder", "caption", "near", "within", "album"):
+        says = f"'{name}' is 2014, and not a text such as '2014': give one"
+        with pytest.raises(DataError, match=f"^{says}$"):
+            Filters(**{name: 2014})
 
 
 def test_something_is() -> None:
@@ -85,31 +91,13 @@ def test_photos_of_which_little_is_known() -> None:
     assert group_alike([]) == []
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Pacific/Apia"])
-def test_times_of_files_are_those_of_dates_by_the_local_clock(
-    zone: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of seconds around midnights, months and years, also where a clock has no midnight."""
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
-    try:
-        for period in (
-            "2011-12-30",
-            "2012",
-            "2016-10-16",
-            "2018-11",
-            "2018-11-04",
-            "2019-12",
-            "2020-02",
-            "1965",
-        ):
-            begin, end = Filters(after=period, before=period).written
-            for edge, second in product((begin, end), (-3600, -1, 0, 1, 3600)):
-                shown = datetime.fromtimestamp(edge + second).isoformat()
-                assert (begin <= edge + second < end) == shown.startswith(period)
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+@pytest.mark.parametrize("period", ["2011-12-30", "2012", "2018-11", "2019-12", "2020-02", "1965"])
+def test_times_of_files_are_those_of_dates(period: str) -> None:
+    """Of seconds around midnights, months and years."""
+    begin, end = Filters(after=period, before=period).written
+    for edge, second in product((begin, end), (-3600, -1, 0, 1, 3600)):
+        shown = datetime.fromtimestamp(edge + second, UTC).isoformat()
+        assert (begin <= edge + second < end) == shown.startswith(period)
 
 
 def test_times_at_the_ends_of_the_calendar() -> None:

@@ -157,6 +157,10 @@ def test_a_path_on_the_disk_is_that_of_a_folder_of_the_index(photos: PhotoSearch
     for within in ("2019 Qatar", "2019 Qatar/", "plain"):
         found = ids(photos.text(f'folder:"{library}/2019 Qatar"', 8, filters=Filters(folder=within)))
         assert found == (wanted if within != "plain" else [])
+    for root in (f"{library}", f"{library}/", f"{library}/plain/.."):
+        assert ids(photos.text(f"folder:{root}", 9)) == sorted(FILES)
+        assert ids(photos.text(f"dogs folder:{root}", 3)) == ids(photos.text("dogs", 3))
+    assert ids(photos.text(f"folder:{library} name:zebra", 9)) == []
 
 
 def test_a_path_on_the_disk_is_of_no_other_folder_with_its_names(tmp_path: Path, model_folder: Path) -> None:
@@ -178,6 +182,13 @@ def test_a_path_on_the_disk_is_of_no_other_folder_with_its_names(tmp_path: Path,
         assert ids(photos.text(f"folder:{folder}/!!", 8)) == ["!!/a.jpg"]
         how = Filters(folder="2019")
         assert ids(photos.text(f"folder:{folder}/2019/b", 8, filters=how)) == ["2019/b/c.jpg"]
+        assert len(ids(photos.text(f"folder:{folder}", 8))) == 7  # and not photos/photos
+        for one, other in (("2019", "2019/b"), ("2019/b", "2019")):
+            both = f"folder:{folder}/{one} folder:{folder}/{other}"
+            assert ids(photos.text(both, 8)) == ["2019/b/c.jpg"]
+        both = photos.text(f"folder:{folder}/2019 folder:{folder}/b", 8)
+        assert both.hits == []  # and not 2019/b
+        assert both.unmet == "no photo meets all the filters at once: leave one out"
         found = photos.similar(f"{folder}/a.jpg", 8)  # and not photos/a.jpg
         assert found.query == "a.jpg"
 

@@ -1,6 +1,7 @@
 """Weights and facts as documents, and back."""
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -75,15 +76,19 @@ def test_facts_come_back(tmp_path: Path) -> None:
     assert (changed["words"], changed["id"]) == (document["words"], document["id"])
 
 
-def test_a_date_in_a_name_comes_before_that_of_the_file(photos: Path) -> None:
+def test_a_date_in_a_name_comes_before_that_of_the_file(
+    photos: Path, local_clock: Callable[[str], None]
+) -> None:
+    """Both are by the clock of where they are indexed, an hour before that of UTC in 1970."""
+    local_clock("Europe/Berlin")
     (photos / "0.jpg").rename(photos / "IMG_20190704_153012.jpg")
     source = open_source(photos)
     ids = [item.id for item in source.items]
     rows = Rows.of(csr_matrix(np.ones((6, 1))))
     known = [(number, Facts(state="7 5000000000 1")) for number in range(6)]
     found = [document["modified"] for _, document in documents(source, rows, known, MADE, {})]
-    named = int(datetime(2019, 7, 4, 15, 30, 12).timestamp())
-    assert found == [named if id.startswith("IMG") else 5 for id in ids]
+    named = int(datetime(2019, 7, 4, 15, 30, 12, tzinfo=UTC).timestamp())
+    assert found == [named if id.startswith("IMG") else 3605 for id in ids]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,13 @@ from lexlip.server.problems import Problem
 TOKEN = "twelve signs"
 
 
+def test_an_address_of_ipv4_may_be_written_as_one_of_ipv6() -> None:
+    access = Access("::", "a token of its own")
+    access.check_host("192.168.1.5:8642", "::ffff:192.168.1.5")
+    with pytest.raises(Problem):
+        access.check_host("192.168.1.6:8642", "::ffff:192.168.1.5")
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LocalHost", "::1", "127.1.2.3"])
 def test_this_machine_needs_no_token(host: str) -> None:
     assert is_local(host)

@@ -158,6 +158,22 @@ def test_names_that_a_stranger_made_lead_here_are_refused(server: Serving, host:
     problem(server.client.get(path, headers={"Host": host}), 400)
 
 
+def test_a_request_may_name_the_server_with_the_path(server: Serving) -> None:
+    """As to a proxy; the Host header beside it does not count."""
+    host = server.client.base_url.netloc.decode()
+    for path in ("/", "/api/health", "/api/search?q=a%20dog&k=1", "/api/photos/0.jpg%2F..", "/no"):
+        whole, *_ = answers = [
+            raw(server, method, f"{begin}{path}", {"Host": name})[:2]
+            for method in ("GET", "HEAD")
+            for begin, name in ((f"http://{host}", "evil.example"), (f"HTTP://{host}", host), ("", host))
+        ]
+        assert whole[0] == server.client.get(path).status_code
+        assert {status for status, _ in answers} == {whole[0]}
+    assert raw(server, "GET", f"http://{host}", {})[0] == 200
+    for evil in ("http://evil.example/", "http:///", f"http://{host}@evil.example/", "http://evil.example?/"):
+        assert raw(server, "GET", evil, {"Host": host})[0] == 400
+
+
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:9", "127.0.0.1:8642", "[::1]:3", "photos.home"])
 def test_its_own_names_are_let_in(locked_server: Serving, host: str) -> None:
     assert locked_server.client.get("/api/health", headers={"Host": host}).status_code == 200

@@ -40,9 +40,24 @@ def test_what_is_trained_is_said_before_the_first_step(
     assert (run.first, run.schedule.steps(0), len(run.val)) == (0, 1, 5)
     assert [len(batch.photos) for batch in run.batches] == [4]
     printed = capsys.readouterr().err
-    assert "1 photos have no caption and are left out, such as 3.jpg" in printed
+    assert "1 photo has no caption and is left out, such as 3.jpg" in printed
+    assert "note: the run trains on 4 of its 4 validation photos, so its recalls are too good" in printed
     assert "5 photos, 2 words" in printed
-    assert "1 steps on cpu" in printed
+    assert "1 step on cpu" in printed
+
+
+def test_validation_photos_that_are_trained_on_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = SourceConfig(str(write_captioned(tmp_path / "photos", ["a red circle"] * 10)))
+    others = SourceConfig(str(write_captioned(tmp_path / "others", ["a red circle"] * 3)))
+    config = with_data(SMALL, train=(photos,), val=(others, photos), sample=8)
+    set_up(config, tmp_path, False, Processes("cpu"))
+    assert "note: the run trains on 8 of its 13 validation photos, so" in capsys.readouterr().err
+    apart = with_data(SMALL, train=(photos,), val=(others,))
+    for config in (apart, SMALL):  # drawn scenes have the same names whatever their seed
+        set_up(config, tmp_path, False, Processes("cpu"))
+        assert "trains on" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [True, False])

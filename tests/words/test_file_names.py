@@ -1,4 +1,5 @@
 import unicodedata
+from collections.abc import Callable
 from datetime import datetime
 from itertools import islice
 
@@ -86,3 +87,11 @@ def test_no_two_names_are_the_same_on_any_system() -> None:
 )
 def test_dates_in_names(name: str, date: str | None) -> None:
     assert date_in(name) == date
+
+
+def test_the_names_of_a_pixel_s_photos_are_by_the_clock_of_utc(local_clock: Callable[[str], None]) -> None:
+    local_clock("America/New_York")
+    assert date_in("2021/PXL_20210704_013012123.MP.jpg") == "2021-07-03T21:30:12"
+    assert date_in("2021/PXL_20210104_013012123~2.jpg") == "2021-01-03T20:30:12"
+    assert date_in("PXL_20210704.jpg") == "2021-07-04T00:00:00"
+    assert date_in("PXL_2021/IMG_20210704_013012123.jpg") == "2021-07-04T01:30:12"

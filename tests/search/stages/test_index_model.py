@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from anserini_bridge import (
+    BridgeError,
     CorruptIndex,
     IndexMetadata,
     IndexNotFound,
@@ -176,6 +177,8 @@ def test_options_reach_the_stage(indexed: Indexed, model_folder: Path) -> None:
 def test_what_is_no_index(indexed: Indexed, tmp_path: Path) -> None:
     with pytest.raises(IndexNotFound, match="there is no index at"):
         open_index(tmp_path / "nothing")
+    with pytest.raises(BridgeError, match=r"cannot be read \(File name too long\): check it"):
+        open_index("x" * 300)
     shutil.copytree(indexed.dense, tmp_path / "later")
     change_header(tmp_path / "later", kind="later")
     with pytest.raises(CorruptIndex, match="index of an unknown kind, 'later': build the index again"):

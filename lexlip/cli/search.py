@@ -210,10 +210,11 @@ def search(
         _ask_export(context, server)
         return
 
-    from lexlip.machine.output_files import check_output
     from lexlip.retrieval.filters import Filters
 
     if html:
+        from lexlip.machine.output_files import check_output
+
         check_output(html, "the contact sheet ")
     if copy_to is not None:
         from lexlip.search.copies import check_folder

@@ -26,7 +26,6 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +263,8 @@ def check_model(name: str | Path) -> list[str]:
 
 def begin_check(folder: Path) -> Callable[[], list[str]]:
     """Begin to check a model's files in a thread, while they are loaded; return what gives the result."""
+    from concurrent.futures import ThreadPoolExecutor
+
     thread = ThreadPoolExecutor(1)
     checked = thread.submit(check_model, folder)
     thread.shutdown(wait=False)

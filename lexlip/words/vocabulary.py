@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import accumulate, compress, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from lexlip.config import VocabularyConfig
+
+    class LikeTokenizers(Protocol):
+        """What can stand for a tokenizer of the package tokenizers."""
+
+        def get_vocab(self) -> dict[str, int]: ...
+
+        def encode(self, text: str, *, add_special_tokens: bool) -> Any: ...
+
 
 CONTINUES = "##"  # how WordPiece marks a piece that continues a word
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
@@ -193,7 +201,9 @@ class Vocabulary:
             yield start, self.column_of_pieces.get(pieces, -1)
 
     @classmethod
-    def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> Vocabulary:
+    def from_words(
+        cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | LikeTokenizers
+    ) -> Vocabulary:
         """Return the lexicon of given words, for a tokenizer of transformers or of tokenizers.
 
         Raises:
@@ -291,7 +301,9 @@ def _joined(pieces: Iterable[str]) -> str:
     return "".join(rest for rest in rests if rest not in WORD_BEGINS)
 
 
-def _pieces_of(words: Sequence[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> list[tuple[int, ...]]:
+def _pieces_of(
+    words: Sequence[str], tokenizer: PreTrainedTokenizerBase | LikeTokenizers
+) -> list[tuple[int, ...]]:
     """Return the tokenizer's ids of each word."""
     core: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
     return [

@@ -45,6 +45,8 @@ NOT_OF_SERVERS = (
 OF_FILES = ("copy_to", "html")
 """What reads photos."""
 WITHOUT_A_GPU = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
+# Idle threads of numpy's BLAS sleep rather than spin, for 25 ms from their start. Read when it is loaded.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 _SHOWN = 100  # characters of a text that was not read
 _ADVICE = 'begin it with a word to look for, as in "photo -dog"'
 _MINUS = "begin the query with -- and a word to look for: -- photo -dog"
@@ -79,6 +81,7 @@ def _without_collector() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            gc.freeze(), gc.unfreeze()  # all counts as old: the first new object would have it looked at
             gc.enable()
 
 

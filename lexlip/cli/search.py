@@ -81,7 +81,8 @@ def _without_collector() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            gc.freeze(), gc.unfreeze()  # all counts as old: the first new object would have it looked at
+            gc.freeze()
+            gc.unfreeze()  # all counts as old: else the next new object would have it looked at
             gc.enable()
 
 

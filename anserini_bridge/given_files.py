@@ -73,7 +73,8 @@ def parse_json(data: str | bytes) -> Any:
             of digits, for which Python takes a time that grows with their square.
     """
     text = data if isinstance(data, str) else data.decode("utf-8-sig")
-    if text.count("[") + text.count("{") > DEEPEST and _depth(text) > DEEPEST:
+    opened = sum(text.count(sign) - text.count(f'"{sign}') for sign in "[{")  # but those that begin a string
+    if opened > DEEPEST and _depth(text) > DEEPEST:
         raise ValueError(f"nested more than {DEEPEST} deep")
     try:
         return json.loads(text)

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +34,7 @@ from anserini_bridge.storage import (
     checksum,
     fields_checksum,
     next_data_folder,
+    remove_folder,
     remove_leftovers,
     sync,
     unreadable,
@@ -338,10 +338,10 @@ def replace_index(path: Path) -> Iterator[Path]:
             yield folder
         except BaseException:
             if _directory(path) != folder.name:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_folder(folder)
             raise
         remove_leftovers(path, keep=folder.name)
-        shutil.rmtree(path / UNFINISHED, ignore_errors=True)
+        remove_folder(path / UNFINISHED)
 
 
 def _make_data_folder(path: Path) -> Path:

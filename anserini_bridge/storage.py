@@ -17,7 +17,6 @@ import importlib
 import json
 import os
 import re
-import shutil
 import sys
 import time
 import zlib
@@ -97,6 +96,13 @@ def fields_checksum(fields: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"
 
 
+def remove_folder(folder: Path) -> None:
+    """Delete a folder with all that it holds, as far as that can be."""
+    import shutil  # which who only searches need not load
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def replace_folder(temporary: Path, folder: Path) -> None:
     """Give a complete folder the name of another, which it replaces; both lie in the same folder.
 
@@ -109,7 +115,7 @@ def replace_folder(temporary: Path, folder: Path) -> None:
     for path in (*temporary.rglob("*"), temporary):
         sync(path)
     old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    remove_folder(old)
     if folder.exists():
         _replace(folder, old)
     try:
@@ -119,7 +125,7 @@ def replace_folder(temporary: Path, folder: Path) -> None:
             old.replace(folder)
         raise
     sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    remove_folder(old)
 
 
 def replace_link(link: Path, target: Path) -> None:
@@ -281,7 +287,7 @@ def remove_leftovers(path: Path, keep: str | None, *more: str) -> None:
     """
     for folder in _data_folders(path).values():
         if folder.name not in (keep, *more):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
     (path / f"{METADATA_FILE}.tmp").unlink(missing_ok=True)
 
 

@@ -44,6 +44,8 @@ NOT_OF_SERVERS = (
 OF_FILES = ("copy_to", "html")
 """What reads photos."""
 WITHOUT_A_GPU = "is for pictures, --rerank and dense models: this sentence is searched without a GPU"
+# Idle threads of numpy's BLAS sleep rather than spin, for 25 ms from their start. Read when it is loaded.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 _MINUS = "begin the query with -- and a word to look for: -- photo -dog"
 
 
@@ -76,6 +78,8 @@ def _without_collector() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            gc.freeze()
+            gc.unfreeze()  # all counts as old: else the next new object would have it looked at
             gc.enable()
 
 
@@ -207,10 +211,11 @@ def search(
         _ask_export(context, server)
         return
 
-    from lexlip.machine.output_files import check_output
     from lexlip.retrieval.filters import Filters
 
     if html:
+        from lexlip.machine.output_files import check_output
+
         check_output(html, "the contact sheet ")
     if copy_to is not None:
         from lexlip.search.copies import check_folder

@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from lexlip.data.tar_headers import contents
 from lexlip.errors import DataError, UnreadableImage
 
 LARGEST_PHOTO = 2**30  # bytes of a photo's file
@@ -123,6 +122,8 @@ def find_location(location: str) -> Place:
     tar = next((above for above in path.parents if above.suffix.lower() == ".tar" and above.is_file()), None)
     if tar is None:
         return Place(str(path))
+    from lexlip.data.tar_headers import contents  # with what knows tars, only where there is one
+
     with reading_file(tar) as file:
         found = contents(file).files.get(path.relative_to(tar).as_posix())
     if found is None:

@@ -17,9 +17,7 @@ The pip package lexlip-languages brings one, see `installed`.
 
 from __future__ import annotations
 
-import gzip
 import json
-import shutil
 import zlib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -85,7 +83,7 @@ def write_language_model(
         told = json.loads((tokenizer / file).read_text(encoding="utf-8"))
         text = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
         (folder / file).write_text(text, encoding="utf-8")
-    shutil.copyfile(words, folder / WORDS)
+    (folder / WORDS).write_bytes(words.read_bytes())
     identity = f"{KIND}@{sha256(folder / WEIGHTS)[:12]}"
     description = {
         "format": FORMAT,
@@ -188,6 +186,8 @@ def without_english_phrases(folder: Path, words: Sequence[str]) -> list[str]:
 @cache
 def read_lines(file: Path) -> str:
     """Return the text of a file that gzip has packed; ModelError: it cannot be read."""
+    import gzip  # English does without
+
     try:
         return gzip.decompress(file.read_bytes()).decode()
     except (OSError, EOFError, ValueError, zlib.error) as error:

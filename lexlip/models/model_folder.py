@@ -26,8 +26,8 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from anserini_bridge.given_files import check_files, read_json
@@ -262,12 +262,24 @@ def check_model(name: str | Path) -> list[str]:
     return [file for file in _FILES if file not in known and (folder / file).exists()]
 
 
-def begin_check(folder: Path) -> Callable[[], list[str]]:
-    """Begin to check a model's files in a thread, while they are loaded; return what gives the result."""
-    thread = ThreadPoolExecutor(1)
-    checked = thread.submit(check_model, folder)
-    thread.shutdown(wait=False)
-    return checked.result
+def begin_check(folder: Path) -> Callable[[], None]:
+    """Begin to check a model's files in a thread, while they are loaded; return what raises its error."""
+    wrong: list[Exception] = []
+
+    def check() -> None:
+        try:
+            check_model(folder)
+        except Exception as error:
+            wrong.append(error)
+
+    def end() -> None:
+        thread.join()
+        if wrong:
+            raise wrong[0]
+
+    thread = Thread(target=check)  # a pool takes longer to load than to use
+    thread.start()
+    return end
 
 
 def _identified(folder: Path) -> bool:

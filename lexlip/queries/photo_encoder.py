@@ -84,7 +84,7 @@ class PhotoEncoder:
             self.config = from_dict(ModelConfig, description["model"], "model.")
             self.tokenizer = QueryTokenizer(folder, self.config.text.max_tokens)
             words = read_words(folder / "vocabulary.txt")
-            self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
+            self.vocabulary = Vocabulary.from_words(words, self.tokenizer)
             self.dimensions = len(words)
             self.balance = load_balance(folder, self.dimensions)
             self.likely = load_likely(folder, self.dimensions)

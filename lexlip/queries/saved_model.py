@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
-from tokenizers import Tokenizer
 
-from anserini_bridge.given_files import check_form, read_json
+from anserini_bridge.given_files import check_form, parse_json, read_file, read_json
 from lexlip.errors import ModelError
 from lexlip.models.compression import BLOCKS, INT4, INT8, SCALE, expand, from_int4, int8_rows
 from lexlip.sparse.typed_words import Typed
 from lexlip.words.plain_text import words_after, words_in
 from lexlip.words.vocabulary import Vocabulary, is_content_word, spaced
+from lexlip.words.word_piece import Pieces, WordPiece
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
 
 Vector = NDArray[np.float32]  # [V]
 Encode = Callable[[str], Vector]  # a sentence to its vector
@@ -29,8 +32,9 @@ Matrix = tuple[NDArray[np.int8], NDArray[np.float32]]
 class QueryTokenizer:
     """Splits sentences into token ids, int64 [L], of at most max_tokens with [CLS] and [SEP].
 
+    What `WordPiece` can split does not wait for the package tokenizers, and the model's file of it, to load.
+
     Attributes:
-        core: the tokenizer.
         special: ids of the special tokens except the mask.
         unknown: id of the token for what is not in the vocabulary; None if there is none.
 
@@ -39,12 +43,9 @@ class QueryTokenizer:
     """
 
     def __init__(self, folder: Path, max_tokens: int) -> None:
-        try:
-            self.core = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # tokenizers raises nothing more specific
-            raise ModelError(f"cannot read {folder / 'tokenizer.json'}: {error}") from error
-        self.core.no_padding()
-        self.core.enable_truncation(max_tokens)
+        self._file, self._most = folder / "tokenizer.json", max_tokens
+        self._plain = _word_piece(self._file)
+        self._entries = self._plain.entries if self._plain else self.core.get_vocab()
         settings = read_json(folder / "tokenizer_config.json")
         check_form(settings, dict[str, Any], "tokenizer_config.json")
         named = {
@@ -52,22 +53,55 @@ class QueryTokenizer:
             for key, token in settings.items()
             if key.endswith("_token") and isinstance(token, dict | str)
         }
-        self.unknown: int | None = self.core.token_to_id(named.get("unk_token", ""))
-        ids = [self.core.token_to_id(token) for key, token in named.items() if key != "mask_token"]
+        self.unknown = self._entries.get(named.get("unk_token", ""))
+        ids = [self._entries.get(token) for key, token in named.items() if key != "mask_token"]
         self.special = np.array([id for id in ids if id is not None], np.int64)
+
+    @cached_property
+    def core(self) -> Tokenizer:
+        """The tokenizer as the package tokenizers has it."""
+        from tokenizers import Tokenizer
+
+        try:
+            core = Tokenizer.from_file(str(self._file))
+        except Exception as error:  # tokenizers raises nothing more specific
+            raise ModelError(f"cannot read {self._file}: {error}") from error
+        core.no_padding()
+        core.enable_truncation(self._most)
+        return core
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the entries, with their ids."""
+        return self._entries
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> Encoding | Pieces:
+        """Return the tokens of a text, as `core` has them."""
+        found = self._plain.encode(text, add_special_tokens) if self._plain else None
+        if found is None or len(found.ids) > self._most:
+            return self.core.encode(text, add_special_tokens=add_special_tokens)
+        return found
 
     def sentence(self, text: str) -> NDArray[np.int64]:
         """Return the tokens that a text encoder takes."""
-        return np.array(self.core.encode(text).ids, np.int64)
+        return np.array(self.encode(text).ids, np.int64)
 
     def unread(self, text: str) -> str:
         """Return the end of a sentence that a text encoder does not take; "" if it takes all."""
-        encoded = self.core.encode(text)
+        encoded = self.encode(text)
         return words_after(text, encoded.offsets) if encoded.overflowing else ""
 
     def words(self, text: str) -> NDArray[np.int64]:
         """Return the text's own tokens, without special ones."""
-        return np.array(self.core.encode(spaced(text), add_special_tokens=False).ids, np.int64)
+        return np.array(self.encode(spaced(text), add_special_tokens=False).ids, np.int64)
+
+
+def _word_piece(file: Path) -> WordPiece | None:
+    """Return what splits plain texts; None: only tokenizers can, or can say what is wrong."""
+    try:
+        data = read_file(file)
+        return WordPiece(parse_json(data)) if b'"WordPiece"' in data else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 class TypedWords:
@@ -77,7 +111,9 @@ class TypedWords:
     learned what it stands for.
     """
 
-    def __init__(self, vocabulary: Vocabulary, tokenizer: Tokenizer, unknown: int | None) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, tokenizer: Tokenizer | QueryTokenizer, unknown: int | None
+    ) -> None:
         self.vocabulary, self.tokenizer, self.unknown = vocabulary, tokenizer, unknown
         self.columns = lru_cache(maxsize=2**14)(self._columns)
 

@@ -74,8 +74,8 @@ class TextQueries:
             self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             words = read_words(folder / "vocabulary.txt")
             self._lexicon, self._counts = frozenset(words), dict.fromkeys(words, 1)
-            self.vocabulary = Vocabulary.from_words(words, self.tokenizer.core)
-            self.typed = TypedWords(self.vocabulary, self.tokenizer.core, self.tokenizer.unknown)
+            self.vocabulary = Vocabulary.from_words(words, self.tokenizer)
+            self.typed = TypedWords(self.vocabulary, self.tokenizer, self.tokenizer.unknown)
             self.keywords = load_keywords(folder, len(words))
             with SavedWeights(folder) as weights:
                 (size,) = weights.shape("text_head.bias")

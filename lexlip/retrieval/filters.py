@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lexlip.data.nearness import A_DEGREE
 from lexlip.errors import DataError
-from lexlip.retrieval.albums import check_name
-from lexlip.retrieval.circle import Circle, circle_of, kilometres_of
 from lexlip.words.plain_text import composed, readable, whole, words_in
+
+if TYPE_CHECKING:
+    from lexlip.retrieval.circle import Circle
 
 MOST_WORDS = 100  # of a caption that is looked for: SQLite takes no condition of thousands
 
@@ -78,9 +80,14 @@ class Filters:
             raise DataError(f"the caption to look for, {self.caption!r}, has no word in it: give words")
         if (words := len(words_of(self.caption or ""))) > MOST_WORDS:
             raise DataError(f"the caption to look for has {words:,} words: give at most {MOST_WORDS}")
-        kilometres_of(self.within)
+        if self.within:
+            from lexlip.retrieval.circle import kilometres_of
+
+            kilometres_of(self.within)
         _ = self.circle  # which says what is wrong with it
         if self.album:
+            from lexlip.retrieval.albums import check_name
+
             check_name(self.album)
 
     def __bool__(self) -> bool:
@@ -91,7 +98,11 @@ class Filters:
     @cached_property
     def circle(self) -> Circle | None:
         """What is near; None is no condition."""
-        return circle_of(self.near, self.within) if self.near else None
+        if not self.near:
+            return None
+        from lexlip.retrieval.circle import circle_of
+
+        return circle_of(self.near, self.within)
 
     @property
     def written(self) -> tuple[int, int]:

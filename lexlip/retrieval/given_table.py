@@ -11,7 +11,6 @@ import json
 import sqlite3
 import zlib
 from abc import ABC, abstractmethod
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
@@ -171,6 +170,8 @@ def write_given_words(connection: sqlite3.Connection) -> None:
     """Write both tables anew, from those of photos and of texts."""
     for statement in TABLES:
         connection.execute(statement)
+    from array import array
+
     words: dict[str, int] = {}
     columns, numbers = array("q"), array("q")
     folders = lru_cache(maxsize=1024)(lambda folder: _keys("folder", cut_words(folder)))

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
 
 import numpy as np
 
@@ -585,7 +584,8 @@ def _unsigned(number: int | None) -> int | None:
 
 def _connect(file: Path) -> PlainTables:
     """Open a table that does not change any more; see `lexlip.retrieval.plain_tables.connect`."""
-    address = f"file:{quote(os.fsencode(file.absolute()))}?mode=ro&immutable=1"
+    path = str(file.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    address = f"file:{path}?mode=ro&immutable=1"
     connection = connect(address, uri=True, check_same_thread=False)
     connection.create_function("composed", 1, composed, deterministic=True)
     connection.create_function("file_date", 3, file_date, deterministic=True)

@@ -13,8 +13,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -131,6 +129,9 @@ def _key(make: bool = False) -> bytes:
 
 def _make_key(file: Path) -> None:
     """Make a key, whole at once; of two processes that make one, the first makes it."""
+    import secrets
+    import tempfile
+
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, temporary = tempfile.mkstemp(dir=file.parent)  # which nobody else may read
     try:

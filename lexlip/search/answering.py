@@ -22,7 +22,6 @@ from lexlip.retrieval.given_words import Phrase, exactly, phrases_in
 from lexlip.retrieval.photo import Photo
 from lexlip.retrieval.photo_table import OldPhotoTable
 from lexlip.retrieval.seal import sealed_tables
-from lexlip.search.by_date import ByDate, by_date
 from lexlip.search.cursors import Cursor, begin, digest
 from lexlip.search.named_photos import NAMED_POWER, named_shares
 from lexlip.search.unmet import why_unmet
@@ -31,6 +30,7 @@ from lexlip.words.vocabulary import is_content_word
 
 if TYPE_CHECKING:
     from lexlip.retrieval.first_stage import FirstStage
+    from lexlip.search.by_date import ByDate
     from lexlip.search.rerank import Reranker
 
 Sort = Literal["match", "date", "place"]
@@ -212,6 +212,8 @@ class IndexState:
 
     @cached_property
     def _all_by_date(self) -> ByDate:
+        from lexlip.search.by_date import by_date
+
         return by_date(self.photos.dates())
 
     def named(

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from lexlip.retrieval.given_words import Phrase, phrases_in
 from lexlip.words.plain_text import composed, decomposed, folded
@@ -96,7 +95,11 @@ def _ids_of_path(photos: PhotoTable, text: str) -> list[str]:
     typed = text.strip().strip("'\"")
     if "/" not in typed or "." not in typed.rpartition("/")[2]:
         return []
-    parts = (unquote(typed) if typed.startswith("file:") else typed).split("/")[-MOST_FOLDERS:]
+    if typed.startswith("file:"):
+        from urllib.parse import unquote
+
+        typed = unquote(typed)
+    parts = typed.split("/")[-MOST_FOLDERS:]
     paths = ["/".join(parts[start:]) for start in range(len(parts))]
     ids = [id for path in paths for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
     held = photos.held(ids)

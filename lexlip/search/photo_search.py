@@ -16,7 +16,6 @@ from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
 from lexlip.queries.query_language import Query, QueryError, parse_query
-from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos, root_of
 from lexlip.retrieval.filters import FROM_WHERE, Filters
@@ -37,9 +36,7 @@ from lexlip.search.answering import (
     with_named,
 )
 from lexlip.search.cursors import Cursor, StaleCursor, digest
-from lexlip.search.listing import Listing, Order, Timeline, months_of, page_by_date
 from lexlip.search.named_photos import folder_at, id_of_file, id_of_path, respelled
-from lexlip.search.photo_map import Box, Spot, gather
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import FUNCTION_WORDS
@@ -50,8 +47,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from lexlip.models.contract import QueryEncoder
+    from lexlip.retrieval.albums import Albums
     from lexlip.retrieval.first_stage import FirstStage
     from lexlip.search.hybrid import Hybrid
+    from lexlip.search.listing import Listing, Order, Timeline
+    from lexlip.search.photo_map import Box, Spot
     from lexlip.search.rerank import Reranker
 
 
@@ -337,17 +337,23 @@ class PhotoSearch:
             DataError: k is less than 1; the cursor is of another state of the index, or of another listing;
                 or the index is too old to list its photos.
         """
+        from lexlip.search.listing import page_by_date
+
         _check_number(k)
         with self._state(cursor) as state:
             return page_by_date(state, k, self._filled(filters) or None, cursor, order)
 
     def timeline(self, filters: Filters | None = None) -> Timeline:
         """Return the months of the photos that meet filters, newest first; DataError: see `listed`."""
+        from lexlip.search.listing import months_of
+
         with self._state() as state:
             return months_of(state, self._filled(filters) or None)
 
     def spots(self, box: Box, columns: int, rows: int, filters: Filters | None = None) -> list[Spot]:
         """Return where photos that meet filters were taken; see `lexlip.search.photo_map.gather`."""
+        from lexlip.search.photo_map import gather
+
         with self._state() as state:
             return gather(state.located(self._filled(filters) or Filters()), box, columns, rows)
 
@@ -362,6 +368,8 @@ class PhotoSearch:
     @property
     def albums(self) -> Albums:
         """The index's albums."""
+        from lexlip.retrieval.albums import Albums
+
         return Albums(self.stage.index)
 
     @contextmanager

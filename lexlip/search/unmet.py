@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lexlip.data.nearness import distance
-from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import Filters
 from lexlip.words.plain_text import composed, readable
 
 if TYPE_CHECKING:
+    from lexlip.retrieval.circle import Circle
     from lexlip.retrieval.photo_table import PhotoTable
 
 NAMED = 10  # folders that are told if no photo meets a filter

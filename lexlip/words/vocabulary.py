@@ -17,13 +17,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate, groupby
+from functools import cache, cached_property
+from itertools import accumulate, compress, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from tokenizers.decoders import ByteLevel
 
 from lexlip.errors import ModelError
 from lexlip.words.function_words import FUNCTION_WORDS
@@ -31,9 +30,18 @@ from lexlip.words.plain_text import counted, words_in
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+    from tokenizers.decoders import ByteLevel
     from transformers import PreTrainedTokenizerBase
 
     from lexlip.config import VocabularyConfig
+
+    class LikeTokenizers(Protocol):
+        """What can stand for a tokenizer of the package tokenizers."""
+
+        def get_vocab(self) -> dict[str, int]: ...
+
+        def encode(self, text: str, *, add_special_tokens: bool) -> Any: ...
+
 
 CONTINUES = "##"  # how WordPiece marks a piece that continues a word
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the first piece of a word
@@ -102,8 +110,15 @@ def _as_words(entries: dict[str, int], mark: str) -> dict[str, int]:
 
 def _decode_bytes(entry: str) -> str:
     """Return an entry of byte-level BPE as text: "ä" for "Ã¤"; unchanged if its bytes are not printable."""
-    text: str = ByteLevel().decode([entry])
+    text: str = _byte_level().decode([entry])
     return text if text.isprintable() and not {" ", "\ufffd"} & set(text) else entry
+
+
+@cache
+def _byte_level() -> ByteLevel:
+    from tokenizers.decoders import ByteLevel  # no search with BERT needs it
+
+    return ByteLevel()
 
 
 @dataclass(frozen=True)
@@ -186,7 +201,9 @@ class Vocabulary:
             yield start, self.column_of_pieces.get(pieces, -1)
 
     @classmethod
-    def from_words(cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> Vocabulary:
+    def from_words(
+        cls, words: Iterable[str], tokenizer: PreTrainedTokenizerBase | LikeTokenizers
+    ) -> Vocabulary:
         """Return the lexicon of given words, for a tokenizer of transformers or of tokenizers.
 
         Raises:
@@ -198,7 +215,7 @@ class Vocabulary:
         ids = _as_words(entries, mark)
         several = [column for column, word in enumerate(words) if word not in ids]
         split = dict(zip(several, _pieces_of([words[column] for column in several], tokenizer), strict=True))
-        named = {id: word for word, id in ids.items()} if split else {}
+        named = dict(zip(ids.values(), ids, strict=True)) if split else {}
         for column, pieces in split.items():
             if _joined(named[id] for id in pieces) != words[column]:
                 missing = words[column]
@@ -259,7 +276,7 @@ def whole_words(
 
 def _continuing(ids: Mapping[str, int]) -> frozenset[int]:
     """Return the entries that continue a word; a sign ends it: "Hund." is "Hund" and "."."""
-    rests = ((word.removeprefix(CONTINUES), id) for word, id in ids.items() if word.startswith(CONTINUES))
+    rests = [(word.removeprefix(CONTINUES), id) for word, id in ids.items() if word.startswith(CONTINUES)]
     return frozenset(
         id for rest, id in rests if rest.isalnum() or not (is_sign(rest) or _SPECIAL.fullmatch(rest))
     )
@@ -284,11 +301,13 @@ def _joined(pieces: Iterable[str]) -> str:
     return "".join(rest for rest in rests if rest not in WORD_BEGINS)
 
 
-def _pieces_of(words: Sequence[str], tokenizer: PreTrainedTokenizerBase | Tokenizer) -> list[tuple[int, ...]]:
+def _pieces_of(
+    words: Sequence[str], tokenizer: PreTrainedTokenizerBase | LikeTokenizers
+) -> list[tuple[int, ...]]:
     """Return the tokenizer's ids of each word."""
     core: Any = getattr(tokenizer, "backend_tokenizer", tokenizer)
     return [
-        tuple(id for id, counts in zip(encoded.ids, encoded.attention_mask, strict=True) if counts)
+        tuple(compress(encoded.ids, encoded.attention_mask))
         for encoded in (core.encode(spaced(word), add_special_tokens=False) for word in words)
     ]
 

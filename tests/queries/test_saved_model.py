@@ -1,5 +1,7 @@
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +41,24 @@ def test_a_sentence_that_is_too_long(tmp_path: Path) -> None:
     read = long.removesuffix(unread)
     assert tokenizer.sentence(read).tolist() == tokenizer.sentence(long).tolist()
     assert tokenizer.unread(read) == ""
+
+
+def test_plain_sentences_do_without_tokenizers(run_python: Callable[..., Any]) -> None:
+    code = (
+        "import sys; from lexlip.queries.text_queries import TextQueries; queries = TextQueries('mini');"
+        "print([len(queries.encode(text).data) > 0 and 'tokenizers' in sys.modules for text in sys.argv[1:]])"
+    )
+    result = run_python("-c", code, "A dog on a couch!", "a café")
+    assert (result.stdout, result.stderr) == ("[False, True]\n", "")
+
+
+def test_sentences_have_the_tokens_of_tokenizers() -> None:
+    tokenizer = TextQueries("mini").tokenizer
+    for sentence in SENTENCES:  # too long ones, and special tokens, too
+        for special in (False, True):
+            found = tokenizer.encode(sentence, add_special_tokens=special)
+            expected = tokenizer.core.encode(sentence, add_special_tokens=special)
+            assert (found.ids, len(found.overflowing)) == (expected.ids, len(expected.overflowing))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -107,6 +106,8 @@ def temporary_lucene_engine(
     ids: Sequence[str], vectors: csr_matrix, words: Sequence[str], scheme: Scheme = "unit", threads: int = 1
 ) -> Iterator[LuceneEngine]:
     """Give a LuceneEngine of n documents, float [n, V] cut to their top-K, that exists for a `with` block."""
+    import tempfile
+
     from anserini_bridge import ImpactSearcher
 
     with tempfile.TemporaryDirectory(prefix="lexlip-") as folder:

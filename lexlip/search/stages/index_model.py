@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,6 +155,8 @@ def _model_of(index: Path, metadata: IndexHeader, model: str | None) -> Iterator
             " say with --model where it is, or index again"
         ) from error
     if name == metadata.extra.get("model") and was_replaced(metadata):
+        import shlex
+
         raise ModelError(
             f"the index {index} was made with {metadata.encoder}, before {identity} was packaged: `lexlip"
             f" index --update --index {shlex.quote(str(index))}` encodes its photos anew; until then --model"

@@ -16,6 +16,7 @@ from lexlip.words.plain_text import folded, with_named_emoji, words_in
 MOST_PHRASES = 64  # of a query: somebody may paste a whole text
 
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]|(\S+)')
+_OWNER = re.compile(r"(?<=\w)['’]s(?!\w)", re.IGNORECASE)
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _UNSPACED = "[\u3040-\u30ff\u3400-\u9fff]"  # Japanese and Chinese: no spaces between words; slow to compile
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -65,14 +66,15 @@ def phrases(text: str) -> tuple[Phrase, ...]:
     """Return what of a query may stand in names and captions.
 
     Function words count only where nothing else was typed. What is in quotes is one phrase, and so is what
-    has no space in it ("cc_00111.jpg", "t-shirt"), except for the folders of a path. The first 64 count.
+    has no space in it ("cc_00111.jpg", "t-shirt"), except for the folders of a path. Of "Anna's" Anna counts.
+    The first 64 phrases count.
     """
     found: list[Phrase] = []
     for quoted, typed in _QUOTED.findall(text):
         if quoted:
             found.append(Phrase(tuple(split_words(quoted)), exact=True))
         else:
-            found += [Phrase(tuple(split_words(part))) for part in typed.split("/")]
+            found += [Phrase(tuple(split_words(part))) for part in _OWNER.sub("", typed).split("/")]
     found = [one for one in found if one.words]
     content = [one for one in found if one.exact or not FUNCTION_WORDS.issuperset(one.words)]
     return tuple(dict.fromkeys(content or found))[:MOST_PHRASES]

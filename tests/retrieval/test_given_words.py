@@ -22,6 +22,8 @@ from lexlip.words.plain_text import spelled
         ('a 12" pizza', ["12", "pizza"]),
         ("日本 tower", ["日本", "tower"]),
         ("ÉTÉ Übersee", ["ete", "ubersee"]),
+        ("Anna's and Tom’s photos", ["anna", "tom", "photos"]),
+        ("O'Brien 'sweet' dogs'", ['"o brien"', "sweet", "dogs"]),
     ],
 )
 def test_phrases_of_a_query(typed: str, wanted: list[str]) -> None:

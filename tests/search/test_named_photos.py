@@ -14,7 +14,7 @@ from lexlip.data import open_source
 from lexlip.data.facts import Facts
 from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.named_photos import LEAST_NAMED, id_of_path, named_shares, respelled
+from lexlip.search.named_photos import LEAST_NAMED, id_of_path, named_shares, phrases_of_path, respelled
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
 
@@ -85,6 +85,8 @@ def test_a_slip_is_taken_for_the_nearest_word_and_what_was_typed_is_kept(photos:
         (" '/home/me/my photos/1.jpg'", "1.jpg"),
         ("file:///home/me/%70hotos/%31.jpg", "1.jpg"),
         ("/".join("a" * 5000) + "/1.jpg", "1.jpg"),
+        (r"C:\Users\me\photos\1.jpg", "1.jpg"),
+        ("https://example.com/photos/%31.jpg?size=3#top", "1.jpg"),
     ],
 )
 def test_a_path_is_that_of_a_photo_also_with_folders_above_the_index(
@@ -123,6 +125,25 @@ def test_to_look_for_a_path_the_table_is_not_read(
 )
 def test_other_texts_are_no_paths(text: str, photos: PhotoTable) -> None:
     assert id_of_path(photos, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("/mnt/other/barcelona/dog.jpg", ["barcelona", '"dog jpg"']),
+        (r"D:\camera\dog.jpg", ['"dog jpg"']),
+        ("http://[::1]/a/dog.jpg?x=1", ['"dog jpg"']),
+        ("/mnt/other/none.jpg", []),
+        ("24/7 dog. jpg", []),
+        ("dog.jpg", []),
+    ],
+)
+def test_of_a_path_from_elsewhere_the_longest_end_counts_that_a_photo_has(
+    text: str, wanted: list[str], tmp_path: Path
+) -> None:
+    write(tmp_path / "photos" / "Barcelona" / "A dog.jpg", jpeg())
+    with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
+        assert [str(phrase) for phrase in phrases_of_path(made, text)] == wanted
 
 
 def test_words_with_accents_count_as_they_were_typed(tmp_path: Path) -> None:

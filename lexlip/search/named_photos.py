@@ -96,7 +96,7 @@ def id_of_path(photos: PhotoTable, text: str) -> str | None:
 
 
 def phrases_of_path(photos: PhotoTable, text: str) -> tuple[Phrase, ...]:
-    """Return the phrases of the longest end of a path that a photo has: of one from elsewhere the file's name.
+    """Return the phrases of the longest end of a path that a photo has: often the file's name alone.
 
     (): the text is no path of a file, or no photo has them.
     """

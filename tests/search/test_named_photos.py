@@ -12,7 +12,7 @@ import pytest
 from anserini_bridge import CorruptIndex
 from lexlip.data import open_source
 from lexlip.data.facts import Facts
-from lexlip.retrieval.given_words import Phrase
+from lexlip.retrieval.given_words import Phrase, phrases
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.named_photos import LEAST_NAMED, id_of_path, named_shares, phrases_of_path, respelled
 from tests.data.pictures import jpeg, write
@@ -144,6 +144,27 @@ def test_of_a_path_from_elsewhere_the_longest_end_counts_that_a_photo_has(
     write(tmp_path / "photos" / "Barcelona" / "A dog.jpg", jpeg())
     with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
         assert [str(phrase) for phrase in phrases_of_path(made, text)] == wanted
+
+
+def test_a_date_names_the_photos_that_were_taken_then(tmp_path: Path) -> None:
+    dates = {"1.jpg": "2019-07-04T12:30:00", "2.jpg": "2019-08-01T00:00:00", "IMG-20190704-WA0003.jpg": None}
+    for name in (*dates, "none.jpg"):
+        write(tmp_path / "photos" / name, jpeg())
+    source = open_source(tmp_path / "photos")
+    facts = [Facts(taken=dates.get(item.id)) for item in source.items]
+    with table(source, tmp_path / "index", facts) as made:
+        for typed, wanted in (
+            ("July 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
+            ("july 4th 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
+            ("2019-08-01", {"2.jpg"}),
+            ("12:30", set()),
+            ("2019", set(dates)),
+        ):
+            assert {
+                id for id, share in named_shares(made, phrases(typed), []).items() if share > 0.99
+            } == wanted
+        assert respelled(made, phrases("augst feburary")) == phrases("augst feburary")
+        assert respelled(made, phrases("auggust")) == (Phrase(("august",), typed=("auggust",)),)
 
 
 def test_words_with_accents_count_as_they_were_typed(tmp_path: Path) -> None:

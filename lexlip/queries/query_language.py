@@ -89,6 +89,7 @@ _REQUEST = re.compile(  # how people ask another one for photos
     r")(?=\w)",
     re.IGNORECASE,
 )
+_OWNED = re.compile(r"(?<=\w'[sS])\s+(?:photos|pictures|pics|images)\s*$", re.IGNORECASE)
 
 _NO_THING = frozenset("access admittance entrance entry evil exit longer vacancy way".split())
 _THINGS_IN_ING = frozenset("awning building ceiling king painting railing ring string swing wing".split())
@@ -225,9 +226,9 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
 
 
 def without_request(text: str) -> str:
-    """Return what a text asks photos of: "show me photos of dogs" asks for dogs, in quotes for a text."""
+    """Return what a text asks photos of: "show me photos of dogs" asks for dogs, "Anna's photos" for Anna."""
     found = _REQUEST.match(text)
-    return text[found.end() :] if found else text
+    return _OWNED.sub("", text[found.end() :] if found else text)
 
 
 def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -283,6 +283,8 @@ def test_a_language_that_is_none() -> None:
         ("I’d like to see photos of boats", "boats"),
         ("show me dogs", "dogs"),
         ("do I have any pics of snow", "snow"),
+        ("Anna’s photos", "Anna's"),
+        ("find my dog's pictures ", "find my dog's"),
         ("a photo of a dog", "a photo of a dog"),
         ("a man taking pictures of a bird", "a man taking pictures of a bird"),
         ("pictures on a wall", "pictures on a wall"),

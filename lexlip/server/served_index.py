@@ -160,10 +160,13 @@ class ServedIndex:
         """Begin to follow the index, and its photos too if these are watched."""
         self.follower.follow()
         if watch:
-            self.follower.watch(
-                lambda: watched_places(self.index, read_header(self.index).extra),
-                lambda path: is_ignored(path, self.index.resolve()),
-            )
+            places: list[Path] = []
+
+            def look() -> list[Path]:
+                places[:] = watched_places(self.index, read_header(self.index).extra)
+                return places
+
+            self.follower.watch(look, lambda path: is_ignored(path, self.index.resolve(), places))
 
     async def _look(self) -> object:
         return commit_of(self.index)

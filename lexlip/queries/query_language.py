@@ -206,6 +206,8 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
     sentence = " ".join(kept) if marks or narrowed else plain
     sentence = without_request(sentence)
     sentence, read = read_negations(sentence) if negations else (sentence, {})
+    if not words_in(sentence):
+        sentence = ""  # of "?!" a model would guess a meaning
     written = len(marks)
     for given in adjust:
         mark = _mark(spelled(given).strip(), "")

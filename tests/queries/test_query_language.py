@@ -305,3 +305,10 @@ def test_a_request_goes_with_marks_fields_and_negations() -> None:
     query = parse_query("show me photos of dogs snow^2 folder:italy without cars -cat")
     assert (query.sentence, query.without) == ("dogs snow", ("cat", "cars"))
     assert query.narrowed == (("folder", "italy"),)
+
+
+@pytest.mark.parametrize("typed", ["?", "!!!", "...", "-", "* . *", "/", "🇫🇷", "__", "photo? -dog ?"])
+def test_signs_alone_are_no_sentence(typed: str) -> None:
+    query = parse_query(typed)
+    assert query.sentence == ("photo? ?" if "photo" in typed else "")
+    assert query.text == typed

@@ -235,7 +235,10 @@ class ServedIndex:
             if stage.metadata.kind == "bm25":
                 _ = stage.encoder  # raises what a user can read
         how = self._how(page)  # refuses what is wrong before the model works
-        encoded = self._ask_model("encode", data)
+        try:
+            encoded = self._ask_model("encode", data)
+        except UnreadableImage as error:
+            raise UnreadableImage(f"the picture cannot be read: {error.reason}") from error
         return self._shown(self.search.vector(encoded, page.k, **how))
 
     def _shown(self, found: Answer | Listing) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
-from lexlip.errors import EXTRAS
+from lexlip.errors import EXTRAS, FixableError
 from lexlip.words.plain_text import counted, readable
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def index(
         with interruptible(way_on):
             _show(_index_on_server(context, sources, server, update, address, **how), as_json)
         return
+    before = _sources_of(index_folder)
     kept = "what was read is kept" if how["text"] else "nothing was changed"
     with interruptible(f"{kept}; run the same command again to go on"):
         if address is not None and not update:
@@ -150,6 +152,23 @@ def index(
             else:
                 done = api.index(sources or ".", index_folder, anew=anew, **how)
     _show(done, as_json, repair)
+    if before and not as_json and (now := _sources_of(index_folder)) != before:
+        was, becomes = (readable(", ".join(map(str, places))) for places in (before, now))
+        both = "for both, give both, or another --index"
+        click.echo(f"note: the index of {was} was replaced by this one of {becomes}: {both}", err=True)
+
+
+def _sources_of(index: str) -> list[Path]:
+    """Return where the photos of an index are; [] if there is none, or it cannot tell."""
+    from anserini_bridge import read_header
+    from lexlip.data.files import path_of
+    from lexlip.retrieval.collection import given_again
+
+    try:
+        sources = given_again(read_header(index).extra, Path(index)).sources
+        return [path_of(name).resolve() for name in sources]
+    except FixableError:
+        return []
 
 
 def _update(context: click.Context, sources: tuple[str, ...], index: str, **how: Any) -> Updated:

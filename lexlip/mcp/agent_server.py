@@ -54,7 +54,8 @@ Sentence = Annotated[
         description="What the photos show. In an index of words it may hold marks: +word adds a word, -word"
         " leaves out photos that hold it, word^2 doubles its weight. A negation (dog without snow) leaves out"
         " words, too, unless it stands in quotation marks. Names of files and folders, captions and keywords"
-        " count as well; name:anna, folder:italy and caption:cake show only photos that have them there."
+        " count as well, and so do dates (july 2019). name:anna, folder:italy and caption:cake show only"
+        " photos that have them there."
     ),
 ]
 Add = Annotated[
@@ -171,8 +172,15 @@ def make_server(photos: PhotoTools) -> Server[Any]:
     async def call_tool(
         context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
+        given = params.arguments or {}
         try:
-            return await registered.call_tool(params.name, params.arguments or {})
+            for tool in await registered.list_tools():
+                takes = tool.input_schema["properties"]
+                if tool.name == params.name and (unknown := given.keys() - takes):
+                    raise ToolError(
+                        f"{tool.name} takes no {min(unknown)!r}, but {', '.join(takes) or 'nothing'}"
+                    )
+            return await registered.call_tool(params.name, given)
         except ToolError as error:
             return CallToolResult(content=[TextContent(type="text", text=_sentence(error))], is_error=True)
 
@@ -219,7 +227,10 @@ def _sentence(error: ToolError) -> str:
     if isinstance(cause, FixableError):
         return str(cause)
     if isinstance(cause, ValidationError):
-        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in cause.errors()]
+        wrong = [
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}".replace("tuple", "list")
+            for one in cause.errors()
+        ]
         return "; ".join(wrong)
     if cause is not None:
         logging.getLogger(__name__).error("a tool failed", exc_info=cause)

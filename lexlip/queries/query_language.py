@@ -24,7 +24,8 @@ photo of a caption:
 - what is a part of something else: "tracks with no trains on them", "a train yard with no trains";
 - what names no thing: "no one", "no longer".
 
-In quotation marks it always stays text. For a mistyped word, `nearest_words` says what may have been meant.
+In quotation marks it always stays text. A request, such as "show me photos of dogs", means "dogs". For a
+mistyped word, `nearest_words` says what may have been meant.
 """
 
 from __future__ import annotations
@@ -74,6 +75,21 @@ _NEGATION = re.compile(
 _BETWEEN = re.compile(rf"{_OR}|{_COMMA}", re.IGNORECASE)
 _NEXT = re.compile(r"\s*(\w*)")
 _BACK = re.compile(r"(?:\s+\w+)?\s+(?:it|them|him|her)\b|\s+on\s*(?:$|[^\w\s])", re.IGNORECASE)
+
+_NAMED = "photos?|photographs?|pictures?|pics?|images?|snaps?|snapshots?|shots?"
+_OF_A_PHOTO = r"(?:of|with|from|showing)"
+_DETERMINED = r"(?:(?:all|any|some|a|an|the|my|our|of|every)\s+)*"
+_REQUEST = re.compile(  # how people ask another one for photos
+    r"\s*(?:(?:please|(?:can|could|would)\s+you)\s+)*(?:"
+    r"(?:(?:show|find|give|get)\s+(?:me|us)|find|search(?:\s+for)?|(?:i(?:'m|\s+am)\s+)?look(?:ing)?\s+for"
+    r"|i(?:\s+want|'d\s+like|\s+would\s+like)\s+to\s+see|where\s+(?:are|is)|do\s+i\s+have)\s+"
+    rf"{_DETERMINED}(?:{_NAMED})\s+{_OF_A_PHOTO}\s+"
+    r"|(?:show|find)\s+(?:me|us)\s+"
+    rf"|{_DETERMINED}(?:photos|pictures|pics|images)\s+{_OF_A_PHOTO}\s+"
+    r")(?=\w)",
+    re.IGNORECASE,
+)
+_OWNED = re.compile(r"(?<=\w'[sS])\s+(?:photos|pictures|pics|images)\s*$", re.IGNORECASE)
 
 _NO_THING = frozenset("access admittance entrance entry evil exit longer vacancy way".split())
 _THINGS_IN_ING = frozenset("awning building ceiling king painting railing ring string swing wing".split())
@@ -188,7 +204,10 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
             if mark[0] == "^":
                 kept.append(mark[1])
     sentence = " ".join(kept) if marks or narrowed else plain
+    sentence = without_request(sentence)
     sentence, read = read_negations(sentence) if negations else (sentence, {})
+    if not words_in(sentence):
+        sentence = ""  # of "?!" a model would guess a meaning
     written = len(marks)
     for given in adjust:
         mark = _mark(spelled(given).strip(), "")
@@ -206,6 +225,12 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
         chosen=tuple(word for _, word, _ in marks[written:]),
     )
     return query.with_negations(read)
+
+
+def without_request(text: str) -> str:
+    """Return what a text asks photos of: "show me photos of dogs" asks for dogs, "Anna's photos" for Anna."""
+    found = _REQUEST.match(text)
+    return _OWNED.sub("", text[found.end() :] if found else text)
 
 
 def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:

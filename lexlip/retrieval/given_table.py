@@ -21,8 +21,11 @@ from numpy.typing import NDArray
 
 from lexlip.errors import DataError
 from lexlip.queries.query_language import FIELDS, edit_distances
-from lexlip.retrieval.given_words import Phrase, Texts, cut_words, split_words
+from lexlip.retrieval.given_words import TAKEN, Phrase, Texts, cut_words, date_words, split_words
 from lexlip.retrieval.text_lines import stored_lines
+from lexlip.words.file_names import date_in
+
+GIVEN = (*FIELDS, TAKEN)
 
 Lists = Mapping[str, NDArray[np.int64]]
 """Ascending numbers of photos, by the word of a field that they have."""
@@ -80,7 +83,7 @@ class GivenWordsTable(ABC):
     def _spelled_like(self, word: str) -> dict[str, int]:
         found: Counter[str] = Counter()
         if self.knows_names:
-            for field in FIELDS:
+            for field in GIVEN:
                 start = len(field) + 1
                 question = (
                     "SELECT word, coalesce(length(photos), 0) FROM given WHERE word > ? AND word < ?"
@@ -126,8 +129,7 @@ class GivenWordsTable(ABC):
             return named
         exact = []  # words of a phrase may stand in a text, but not beside each other
         for id, texts in self._texts([id for id, _ in named]).items():
-            all_texts = [text for of_field in texts.values() for text in of_field]
-            exact.append((id, float(np.dot(weights, [phrase.is_in(all_texts) for phrase in wanted]))))
+            exact.append((id, float(np.dot(weights, [bool(phrase.fields_in(texts)) for phrase in wanted]))))
         return sorted(((id, sum) for id, sum in exact if sum), key=lambda one: -one[1])
 
     def _ids(self, numbers: NDArray[np.int64]) -> dict[int, str]:
@@ -176,13 +178,15 @@ def write_given_words(connection: sqlite3.Connection) -> None:
     columns, numbers = array("q"), array("q")
     folders = lru_cache(maxsize=1024)(lambda folder: _keys("folder", cut_words(folder)))
     lines = dict(connection.execute("SELECT digest, lines FROM texts"))
-    rows = connection.execute("SELECT id, words, digest FROM photos ORDER BY id").fetchall()
-    for number, (id, said, digest) in enumerate(rows):
+    rows = connection.execute("SELECT id, words, digest, taken FROM photos ORDER BY id").fetchall()
+    for number, (id, said, digest, taken) in enumerate(rows):
         folder, _, name = id.rpartition("/")
         keys = [*_keys("caption", [split_words(said)]), *_keys("name", cut_words(name)), *folders(folder)]
         if digest in lines:
             read = " ".join(line.text for line in stored_lines(lines[digest]))
             keys += _keys("text", cut_words(read))
+        if date := taken or date_in(id):
+            keys += _keys(TAKEN, date_words(date))
         for key in keys:
             columns.append(words.setdefault(key, len(words)))
             numbers.append(number)
@@ -225,14 +229,14 @@ def shares(
 def keys_of(wanted: Sequence[Phrase]) -> list[str]:
     """Return the words of the table that some phrases need."""
     words = {way for one in wanted for ways in one.spellings() for way in ways}
-    return [f"{name} {word}" for name in FIELDS for word in sorted(words)]
+    return [f"{name} {word}" for name in GIVEN for word in sorted(words)]
 
 
 def photos_with(
-    phrase: Phrase, lists: Mapping[str, NDArray[np.int64]], fields: Sequence[str] = FIELDS
+    phrase: Phrase, lists: Mapping[str, NDArray[np.int64]], fields: Sequence[str] = GIVEN
 ) -> NDArray[np.int64]:
     """Return the numbers, ascending, of the photos that have all words of a phrase in one field."""
-    return _union([_in_field(phrase, lists, name) for name in fields])
+    return _union([_in_field(phrase, lists, name) for name in fields if name != TAKEN or phrase.dates])
 
 
 def _in_field(phrase: Phrase, lists: Mapping[str, NDArray[np.int64]], name: str) -> NDArray[np.int64]:

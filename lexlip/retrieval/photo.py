@@ -66,7 +66,8 @@ class Photo:
     @property
     def given(self) -> Texts:
         """The words that come with it; see `lexlip.retrieval.given_words.texts_of`."""
-        return texts_of(self.id, (*self.captions, *self.keywords), (line.text for line in self.text))
+        lines = (line.text for line in self.text)
+        return texts_of(self.id, (*self.captions, *self.keywords), lines, self.taken or date_in(self.id))
 
     def to_dict(self) -> dict[str, Any]:
         """Return what people want to know of it, as plain values."""

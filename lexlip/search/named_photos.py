@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lexlip.retrieval.given_words import Phrase, phrases_in
+from lexlip.retrieval.given_words import Phrase, phrases, phrases_in
 from lexlip.words.plain_text import composed, decomposed, folded
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they
 NAMED_POWER = 2  # of the share of the words
 SMALLEST = 1e-6  # share, that rounding does not leave
 MOST_FOLDERS = 32  # of a path
+MOST_ALIKE = 100  # photos that have the words of a path's end, of which some have them in order
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
+
+_IS_FILE = re.compile(r"[/\\][^/\\]*\.\w{2,5}['\"]?\s*(?:[?#]|$)")
 
 
 def named_shares(
@@ -90,20 +94,40 @@ def id_of_path(photos: PhotoTable, text: str) -> str | None:
     return next(iter(_ids_of_path(photos, text)), None)
 
 
+def phrases_of_path(photos: PhotoTable, text: str) -> tuple[Phrase, ...]:
+    """Return the phrases of the longest end of a path that a photo has: often the file's name alone.
+
+    (): the text is no path of a file, or no photo has them.
+    """
+    for end in _ends_of_path(text) if _IS_FILE.search(text) else ():
+        wanted = phrases(end)
+        found = photos.given(wanted, [1 / len(wanted)] * len(wanted), MOST_ALIKE) if wanted else ()
+        if any(share > 1 - SMALLEST for _, share in found):
+            return wanted
+    return ()
+
+
 def _ids_of_path(photos: PhotoTable, text: str) -> list[str]:
     """Return the ids of photos that are ends of a path, the longest first."""
+    ends = _ends_of_path(text)
+    ids = [id for path in ends for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
+    held = photos.held(ids) if ids else ()
+    return [id for id in ids if id in held]
+
+
+def _ends_of_path(text: str) -> list[str]:
+    """Return the ends of a path, or of an address, of a file, the longest first; [] if a text is none."""
     typed = text.strip().strip("'\"")
-    if "/" not in typed or "." not in typed.rpartition("/")[2]:
-        return []
-    if typed.startswith("file:"):
+    if typed.startswith(("http://", "https://", "file:")):
         from urllib.parse import unquote
 
-        typed = unquote(typed)
+        typed = unquote(typed if typed.startswith("file:") else re.split("[?#]", typed)[0])
+    elif "/" not in typed:
+        typed = typed.replace("\\", "/")  # of Windows
+    if "/" not in typed or "." not in typed.rpartition("/")[2]:
+        return []
     parts = typed.split("/")[-MOST_FOLDERS:]
-    paths = ["/".join(parts[start:]) for start in range(len(parts))]
-    ids = [id for path in paths for id in dict.fromkeys((path, composed(path), decomposed(path))) if id]
-    held = photos.held(ids)
-    return [id for id in ids if id in held]
+    return ["/".join(parts[start:]) for start in range(len(parts))]
 
 
 def id_of_file(photos: PhotoTable, path: str) -> str | None:

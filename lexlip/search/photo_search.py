@@ -36,7 +36,7 @@ from lexlip.search.answering import (
     with_named,
 )
 from lexlip.search.cursors import Cursor, StaleCursor, digest
-from lexlip.search.named_photos import folder_at, id_of_file, id_of_path, respelled
+from lexlip.search.named_photos import folder_at, id_of_file, id_of_path, phrases_of_path, respelled
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import FUNCTION_WORDS
@@ -460,7 +460,8 @@ class PhotoSearch:
         path: str | None = None
         if state.stage.adds_names and self.rerank is None:
             path = id_of_path(state.photos, asked.text)
-            named = phrases(asked.sentence if path is None else path)
+            named = phrases_of_path(state.photos, asked.text) if path is None else phrases(path)
+            named = named or phrases(asked.sentence)
         named = tuple(phrase for phrase in named if not dropped.issuperset(phrase.words))
         strange = {
             folded(word)

@@ -204,11 +204,19 @@ def _folder(name: str) -> Path:
     return place
 
 
-def is_ignored(path: Path, index: Path) -> bool:
-    """Return whether a change has nothing to do with photos: hidden, or of an index, such as thumbnails."""
-    if path.name.startswith(".") or path.suffix == ".tmp" or path.is_relative_to(index):
+def is_ignored(path: Path, index: Path, places: Iterable[Path] = ()) -> bool:
+    """Return whether a change has nothing to do with photos: hidden, or of an index, such as thumbnails.
+
+    What the watched places are called, such as ../Pictures or ~/.photos, and what lies above them, hides
+    nothing.
+    """
+    place = next((place for place in places if path.is_relative_to(place)), None)
+    below = path if place is None else path.relative_to(place)
+    if (
+        path.suffix == ".tmp"
+        or path.is_relative_to(index)
+        or any(part.startswith(".") for part in below.parts)
+    ):
         return True
-    return any(
-        folder.name.startswith(".") or ((folder / METADATA_FILE).is_file() and holds_index(folder))
-        for folder in path.parents
-    )
+    folders = [(place or Path()) / folder for folder in below.parents]
+    return any((folder / METADATA_FILE).is_file() and holds_index(folder) for folder in folders)

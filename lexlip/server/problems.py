@@ -89,4 +89,5 @@ def _sentence(error: Mapping[str, Any]) -> str:
 def _http_sentence(error: HTTPException) -> str:
     of_address = {404: "there is nothing at this address", 405: "this address has no such method"}
     what = of_address.get(error.status_code)
-    return f"{what}: /docs lists what there is" if what else str(error.detail)
+    where = "photos are searched at /, and /docs lists what programs may ask"
+    return f"{what}: {where}" if what else str(error.detail)

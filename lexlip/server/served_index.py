@@ -160,10 +160,13 @@ class ServedIndex:
         """Begin to follow the index, and its photos too if these are watched."""
         self.follower.follow()
         if watch:
-            self.follower.watch(
-                lambda: watched_places(self.index, read_header(self.index).extra),
-                lambda path: is_ignored(path, self.index.resolve()),
-            )
+            places: list[Path] = []
+
+            def look() -> list[Path]:
+                places[:] = watched_places(self.index, read_header(self.index).extra)
+                return places
+
+            self.follower.watch(look, lambda path: is_ignored(path, self.index.resolve(), places))
 
     async def _look(self) -> object:
         return commit_of(self.index)
@@ -232,7 +235,10 @@ class ServedIndex:
             if stage.metadata.kind == "bm25":
                 _ = stage.encoder  # raises what a user can read
         how = self._how(page)  # refuses what is wrong before the model works
-        encoded = self._ask_model("encode", data)
+        try:
+            encoded = self._ask_model("encode", data)
+        except UnreadableImage as error:
+            raise UnreadableImage(f"the picture cannot be read: {error.reason}") from error
         return self._shown(self.search.vector(encoded, page.k, **how))
 
     def _shown(self, found: Answer | Listing) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Function words of English, German, French and Czech: they carry grammar rather than content.
 
 An entry of a tokenizer has no language, so one list serves all four. A word that is grammatical in one
-language and a content word in captions of another is left out: "man" and "hat" are also German, and "son" is
-also French. So are numbers, sizes and people, which stop-word lists often include ("deux", "mann",
-"personnes").
+language and a content word in captions of another is left out: "man" and "hat" are also German, "son" is also
+French, and "tom" and "jim" are also Czech. So are numbers, sizes and people, which stop-word lists often
+include ("deux", "mann", "personnes").
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ CZECH = """
 a aby ale ani asi ač ačkoli až bez blízko bude budou by byl byla byli bylo být během co což další
 dalších dalšího dalším dalšími do dokud dolů ho i ihned jak jako jakoby jaké jaký je jeden jedna jednak
 jedno jednoho jednom jednou jednu jedné jedním jeho jehož jej jejich jejichž její jejím jemu jen jenom
-jenž jestli ještě jež ji jich jim jimi jimž jinou jiná jiné jiného jiném jiný jiných jiným jinými již
+jenž jestli ještě jež ji jich jimi jimž jinou jiná jiné jiného jiném jiný jiných jiným jinými již
 jsem jsme jsou jste já jí jím k kam kde kdo kdy když ke kolem komu kterak kterou která které kterého
 kterém kterému který kterých kterým kterými kteří kvůli mají mezi mi mimo mně moc my má mít mě můj na
 nad nade nahoru naproti ne nebo není než ni nic nich nim nimi nás náš ní ním ně něco něho něj nějakou
@@ -70,7 +70,7 @@ někom někomu některé některý někým něčeho něčem něčemu něčím o 
 ostatní ostatních pak po poblíž pod pode podle podél pokud pouze pro proti proto protože proč před přede
 přes přese při s sama se sebe sebou sem si sice skrz směrem sobě společně spolu svoje svoji svojí svou
 svá své svého svém svému svých svým svými svůj sám ta tady tak takový také takže tam tedy tento to tohle
-toho tohoto tom tomto tomu tou tu tuto ty tyto té této tím tě těch těmi u uprostřed uvnitř už v ve vedle
+toho tohoto tomto tomu tou tu tuto ty tyto té této tím tě těch těmi u uprostřed uvnitř už v ve vedle
 velmi venku vně vy vzhůru vám vás váš však vše všech všechny všemi všichni vůči z za zatím zatímco zda
 zde ze čem či čím že
 """

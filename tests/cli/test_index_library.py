@@ -39,6 +39,19 @@ def test_several_folders_with_exclusions(lexlip: Run, photos: Path, tmp_path: Pa
     assert error(lexlip("index", "photos", "--update", code=2)).startswith("the index .lexlip was made from ")
 
 
+def test_who_replaces_an_index_of_other_photos_is_told(lexlip: Run, photos: Path, tmp_path: Path) -> None:
+    more = write_photos(tmp_path / "more", 3)
+    for again in ("photos", photos, "./more/../photos"):  # the same folder
+        assert "replaced" not in lexlip("index", again).stderr
+    told = f"note: the index of {photos} was replaced by this one of {more}: for both, give both, or another"
+    assert told in lexlip("index", "more").stderr
+    assert (
+        f"of {more} was replaced by this one of {more}, {photos}: "
+        in lexlip("index", "more", "photos").stderr
+    )
+    assert as_json(lexlip, "index", "photos")["photos"]
+
+
 @pytest.mark.parametrize("kind", ["beside", "within"])
 @pytest.mark.parametrize("source", ["folder", "folders", "table", "tars"])
 def test_an_index_moves_with_its_photos(lexlip: Run, tmp_path: Path, source: str, kind: str) -> None:

@@ -155,6 +155,13 @@ def test_reasons_and_status(call: Call, tools: PhotoTools) -> None:
         ("search", {"query": "a", "after": "2014-13"}, "'after' is '2014-13', and there is no such date"),
         ("search", {"query": "a", "k": 0}, "k: Input should be greater than or equal to 1"),
         ("search", {"query": ["a"]}, "query: Input should be a valid string"),
+        ("search", {"query": "a dog", "add": "snow"}, "add: Input should be a valid list"),
+        (
+            "search",
+            {"query": "a dog", "date": "2019"},
+            "search takes no 'date', but query, add, exclude, k, after",
+        ),
+        ("status", {"of": "a dog"}, "status takes no 'of', but nothing"),
         ("similar", {"id": "no.jpg"}, "'no.jpg'"),
         ("similar", {}, "id: Field required"),
         ("show_photo", {"id": "../../etc/passwd"}, "holds no photo with the id '../../etc/passwd'"),

@@ -269,3 +269,47 @@ def test_a_language_that_is_none() -> None:
     for code in ("xx", "english", "\x1b"):
         with pytest.raises(QueryError, match="is not the code of a language, such as de or zh-Hant"):
             parse_query("dog", language=code)
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("show me photos of dogs", "dogs"),
+        ("Please show us all the pictures of my dog", "my dog"),
+        ("can you find me a photo of Anna in Rome?", "Anna in Rome?"),
+        ("photos of a man on a bike", "a man on a bike"),
+        ("pictures from christmas 2019", "christmas 2019"),
+        ("where are the pictures of the beach", "the beach"),
+        ("I'm looking for images with boats", "boats"),
+        ("I’d like to see photos of boats", "boats"),
+        ("show me dogs", "dogs"),
+        ("do I have any pics of snow", "snow"),
+        ("Anna’s photos", "Anna's"),
+        ("find my dog's pictures ", "find my dog's"),
+        ("a photo of a dog", "a photo of a dog"),
+        ("a man taking pictures of a bird", "a man taking pictures of a bird"),
+        ("pictures on a wall", "pictures on a wall"),
+        ("a dog show", "a dog show"),
+        ("people looking for shells", "people looking for shells"),
+        ('"photos of dogs"', '"photos of dogs"'),
+        ("show me", "show me"),
+        ("photos of", "photos of"),
+        ("photos of …", "photos of …"),
+    ],
+)
+def test_a_request_is_no_part_of_what_is_looked_for(typed: str, sentence: str) -> None:
+    query = parse_query(typed)
+    assert (query.sentence, query.text) == (sentence, typed)
+
+
+def test_a_request_goes_with_marks_fields_and_negations() -> None:
+    query = parse_query("show me photos of dogs snow^2 folder:italy without cars -cat")
+    assert (query.sentence, query.without) == ("dogs snow", ("cat", "cars"))
+    assert query.narrowed == (("folder", "italy"),)
+
+
+@pytest.mark.parametrize("typed", ["?", "!!!", "...", "-", "* . *", "/", "🇫🇷", "__", "photo? -dog ?"])
+def test_signs_alone_are_no_sentence(typed: str) -> None:
+    query = parse_query(typed)
+    assert query.sentence == ("photo? ?" if "photo" in typed else "")
+    assert query.text == typed

@@ -35,9 +35,11 @@ LINES = {"Anna/birthday2019.jpg": ["EXIT", "Gate12"], "scan.tif": []}
 @pytest.fixture
 def table() -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE photos (id TEXT PRIMARY KEY, words TEXT NOT NULL, digest TEXT)")
+    connection.execute(
+        "CREATE TABLE photos (id TEXT PRIMARY KEY, words TEXT NOT NULL, digest TEXT, taken TEXT)"
+    )
     rows = [(id, f" {' '.join(_words(said))} ", f"digest of {id}") for id, said in PHOTOS.items()]
-    connection.executemany("INSERT INTO photos VALUES (?, ?, ?)", rows)
+    connection.executemany("INSERT INTO photos VALUES (?, ?, ?, NULL)", rows)
     connection.execute("CREATE TABLE texts (digest TEXT PRIMARY KEY, lines TEXT NOT NULL)")
     read = [(f"digest of {id}", store_lines(map(_line, lines))) for id, lines in LINES.items()]
     connection.executemany("INSERT INTO texts VALUES (?, ?)", read)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexlip.retrieval.given_words import MOST_PHRASES, Phrase, phrases, phrases_in, texts_of
+from lexlip.retrieval.given_words import MOST_PHRASES, Phrase, date_words, phrases, phrases_in, texts_of
 from lexlip.words.plain_text import spelled
 
 
@@ -22,6 +22,10 @@ from lexlip.words.plain_text import spelled
         ('a 12" pizza', ["12", "pizza"]),
         ("日本 tower", ["日本", "tower"]),
         ("ÉTÉ Übersee", ["ete", "ubersee"]),
+        ("Anna's and Tom’s photos", ["anna", "tom", "photos"]),
+        ("party in may 2019", ["party", "may", "2019"]),
+        ("7/4/2019", ['"7 4 2019"']),
+        ("O'Brien 'sweet' dogs'", ['"o brien"', "sweet", "dogs"]),
     ],
 )
 def test_phrases_of_a_query(typed: str, wanted: list[str]) -> None:
@@ -52,6 +56,45 @@ def test_texts_of_a_photo_by_field() -> None:
     assert texts["text"] == [["exit", "gate12"], ["exit", "gate", "12"]]
     found = phrases_in(texts, phrases('rome IMG_0012 pet cat trips "exit gate"'))
     assert found == ["folder:rome", 'name:"img 0012"', "caption:pet", "folder:trips", 'text:"exit gate"']
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *(
+            "2019",
+            "july",
+            "jul",
+            "July 2019",
+            '"july 2019"',
+            "2019-07",
+            "07.2019",
+            "2019-07-04",
+            "2019/07/04",
+        ),
+        *("4.7.2019", "04.07.2019", "7/4/2019", "4/7/2019", "July 4th 2019", '"4 Jul 2019"', "4th of july"),
+    ],
+)
+def test_a_date_is_found_as_people_write_it(typed: str) -> None:
+    for texts in (texts_of("a.jpg", [], [], "2019-07-04T12:30:00"), texts_of("a.jpg", [], [], "2019-07-04")):
+        long = [one for one in phrases(typed) if one.dates]
+        assert phrases_in(texts, phrases(typed)) == [f"taken:{one}" for one in long] != []
+
+
+@pytest.mark.parametrize(
+    "typed", ["12", "4", "07", "12:30", "7 4", '"07 04"', "2018", "june", "3 people", "2020-07-04"]
+)
+def test_other_numbers_are_no_date(typed: str) -> None:
+    assert phrases_in(texts_of("a.jpg", [], [], "2019-07-04T12:30:00"), phrases(typed)) == []
+    assert "taken" not in texts_of("a.jpg", [], [])
+    assert texts_of("a.jpg", [], [], "2019-13-04T12:30:00")["taken"] == []
+
+
+def test_endings_of_days() -> None:
+    written = {str(day): date_words(f"2019-07-{day:02}T00:00:00") for day in range(1, 32)}
+    assert {day for day, ways in written.items() if ["july", f"{day}st", "2019"] in ways} == {"1", "21", "31"}
+    assert {day for day, ways in written.items() if ["july", f"{day}nd", "2019"] in ways} == {"2", "22"}
+    assert {day for day, ways in written.items() if ["july", f"{day}rd", "2019"] in ways} == {"3", "23"}
 
 
 def test_emoji_are_words_of_texts() -> None:

@@ -12,9 +12,9 @@ import pytest
 from anserini_bridge import CorruptIndex
 from lexlip.data import open_source
 from lexlip.data.facts import Facts
-from lexlip.retrieval.given_words import Phrase
+from lexlip.retrieval.given_words import Phrase, phrases
 from lexlip.retrieval.photo_table import PhotoTable
-from lexlip.search.named_photos import LEAST_NAMED, id_of_path, named_shares, respelled
+from lexlip.search.named_photos import LEAST_NAMED, id_of_path, named_shares, phrases_of_path, respelled
 from tests.data.pictures import jpeg, write
 from tests.retrieval.test_photo_table import table
 
@@ -85,6 +85,8 @@ def test_a_slip_is_taken_for_the_nearest_word_and_what_was_typed_is_kept(photos:
         (" '/home/me/my photos/1.jpg'", "1.jpg"),
         ("file:///home/me/%70hotos/%31.jpg", "1.jpg"),
         ("/".join("a" * 5000) + "/1.jpg", "1.jpg"),
+        (r"C:\Users\me\photos\1.jpg", "1.jpg"),
+        ("https://example.com/photos/%31.jpg?size=3#top", "1.jpg"),
     ],
 )
 def test_a_path_is_that_of_a_photo_also_with_folders_above_the_index(
@@ -123,6 +125,46 @@ def test_to_look_for_a_path_the_table_is_not_read(
 )
 def test_other_texts_are_no_paths(text: str, photos: PhotoTable) -> None:
     assert id_of_path(photos, text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("/mnt/other/barcelona/dog.jpg", ["barcelona", '"dog jpg"']),
+        (r"D:\camera\dog.jpg", ['"dog jpg"']),
+        ("http://[::1]/a/dog.jpg?x=1", ['"dog jpg"']),
+        ("/mnt/other/none.jpg", []),
+        ("24/7 dog. jpg", []),
+        ("dog.jpg", []),
+    ],
+)
+def test_of_a_path_from_elsewhere_the_longest_end_counts_that_a_photo_has(
+    text: str, wanted: list[str], tmp_path: Path
+) -> None:
+    write(tmp_path / "photos" / "Barcelona" / "A dog.jpg", jpeg())
+    with table(open_source(tmp_path / "photos"), tmp_path / "index") as made:
+        assert [str(phrase) for phrase in phrases_of_path(made, text)] == wanted
+
+
+def test_a_date_names_the_photos_that_were_taken_then(tmp_path: Path) -> None:
+    dates = {"1.jpg": "2019-07-04T12:30:00", "2.jpg": "2019-08-01T00:00:00", "IMG-20190704-WA0003.jpg": None}
+    for name in (*dates, "none.jpg"):
+        write(tmp_path / "photos" / name, jpeg())
+    source = open_source(tmp_path / "photos")
+    facts = [Facts(taken=dates.get(item.id)) for item in source.items]
+    with table(source, tmp_path / "index", facts) as made:
+        for typed, wanted in (
+            ("July 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
+            ("july 4th 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
+            ("2019-08-01", {"2.jpg"}),
+            ("12:30", set()),
+            ("2019", set(dates)),
+        ):
+            assert {
+                id for id, share in named_shares(made, phrases(typed), []).items() if share > 0.99
+            } == wanted
+        assert respelled(made, phrases("augst feburary")) == phrases("augst feburary")
+        assert respelled(made, phrases("auggust")) == (Phrase(("august",), typed=("auggust",)),)
 
 
 def test_words_with_accents_count_as_they_were_typed(tmp_path: Path) -> None:

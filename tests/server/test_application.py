@@ -67,7 +67,9 @@ def test_head_is_get_without_the_body(server: Serving, path: str) -> None:
 
 def test_an_unknown_address_is_a_problem(server: Serving) -> None:
     for path in ("/api/nothing", "/nothing", "/api"):
-        assert "there is nothing at this address" in problem(server.client.get(path), 404)
+        assert "there is nothing at this address: photos are searched at /" in problem(
+            server.client.get(path), 404
+        )
 
 
 def test_it_keeps_its_own_description(

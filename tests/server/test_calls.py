@@ -116,8 +116,8 @@ def test_a_picture_does_not_search_captions(bm25_server: Serving) -> None:
 @pytest.mark.parametrize(
     ("data", "status", "says"),
     [
-        (b"", 422, "empty file"),
-        (b"GIF89a", 422, ""),
+        (b"", 422, "the picture cannot be read: empty file"),
+        (b"GIF89a", 422, "the picture cannot be read: "),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", 422, "not an image"),
     ],
 )

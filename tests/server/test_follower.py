@@ -219,3 +219,25 @@ def test_changes_of_indexes_and_hidden_files_are_ignored(tmp_path: Path) -> None
     assert [path for path in ignored if not is_ignored(path, index)] == []
     for path in (tmp_path / "photo.jpg", tmp_path / "folder", tmp_path / "a" / "b" / "photo.txt"):
         assert not is_ignored(path, index)
+
+
+def test_the_name_of_what_is_watched_hides_no_change(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    for place in (tmp_path / "here" / ".." / "photos", tmp_path / ".photos"):
+        assert not is_ignored(place / "2019" / "photo.jpg", index, [tmp_path / "other", place])
+        assert is_ignored(place / ".trash" / "photo.jpg", index, [place])
+        assert is_ignored(place / ".hidden", index, [place])
+        assert is_ignored(index / "data-1" / "x", index, [place])
+
+
+def test_changes_below_a_place_that_is_named_by_the_folder_above_count(tmp_path: Path) -> None:
+    from watchfiles import watch
+
+    (tmp_path / ".photos").mkdir()
+    (tmp_path / "here").mkdir()
+    place = tmp_path / "here" / ".." / ".photos"
+    changes = watch(place, rust_timeout=100, yield_on_timeout=True, watch_filter=None)
+    next(changes)
+    (place / "photo.jpg").touch()
+    found = next(filter(None, changes))
+    assert [is_ignored(Path(path), tmp_path / "index", [place]) for _, path in found] == [False] * len(found)

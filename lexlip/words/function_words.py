@@ -102,14 +102,14 @@ nel nell nella nessun nessuna nessuno per senza sono su sul sull sulla tra un un
 """,
     "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que sem um uma",
     "nl": "de een en geen het in op van zonder",
-    "pl": "bez dla jest na nad obok przed przez przy się w z za ze",
+    "pl": "bez dla i jest na nad obok przed przez przy się w z za ze",
     "sv": "bakom bredvid ett framför från med och på som utan är",
     "da": "af bagved foran fra med og på uden ved",
     "no": "bak foran fra med og på uten ved",
     "fi": "ilman ja kanssa ovat päällä vieressä",
     "hu": "alatt az egy mellett nélkül és",
     "ro": "cu fără la lângă pe pentru un în și",
-    "hr": "bez iz ispred kod na pored sa uz",
+    "hr": "bez i iz ispred kod na pored sa uz",
     "ru": "без в за и из или на над ни о по под с со у",
     "tr": "bir ile ve için içinde üzerinde",
     "vi": "bên có của không những trên trong và với",
@@ -119,20 +119,67 @@ nel nell nella nessun nessuna nessuno per senza sono su sul sull sulla tra un un
 MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _MORE.items()}
 """Of further languages, by code: only to tell the language of a query."""
 
+_NEITHER = {  # what stands before the first thing, and before the second
+    "de, nl": ("weder|noch", "noch"),
+    "fr, es": ("ni", "ni"),
+    "it": ("n[eé]", "n[eé]"),
+    "pt": ("nem", "nem"),
+    "pl, cs, sk": ("ani", "ani"),
+    "ru, uk": ("ни|ні", "ни|ні"),
+    "sv, da, no": ("varken|h?verken", "eller"),
+}
 _LEAVE_OUT = {
     "de": r"ohne|kein(?:e[mnrs]?)?",
-    "fr": r"sans|aucune?",
+    "fr": r"sans|aucune?|pas\s+d(?:e|['’].*)",
     "es": r"sin(?:\s+que\s+haya)?|ning[uú]na?|no\s+hay",
     "it": r"senza|nessun[ao]?|non\s+c'è|non\s+ci\s+sono",
     "pt": r"sem|nenhuma?|n[ãa]o\s+h[áa]",
     "nl": "zonder|geen",
     "pl, cs, sk, hr": "bez",
-    "ru, uk, bg": "без",
-    "sv, da, no": "utan|uden|uten",
+    "pl": r"nie\s+ma|brak",
+    "cs": "není|nejsou|žádn[áéýí]",
+    "ru, uk, bg": "без|нет|немає|няма",
+    "sv, da, no": "utan|uden|uten|ing(?:en|a|et)|intet",
     "ro": "f[ăa]r[ăa]",
+    "fi, id, el, vi": r"ilman|tanpa|χωρίς|không\s+có",
+    "ar, fa, he": "بدون|بلا|בלי|ללא",
 }
-LEAVE_OUT = rf"(?<![\w'’-])(?:{'|'.join(_LEAVE_OUT.values())})\s+"
+_BOTH = [rf"(?:{one})(?=(?:\s+\S+){{1,2}}\s+(?:{other})\s)" for one, other in _NEITHER.values()]
+LEAVE_OUT = rf"(?<![\w'’-])(?:{'|'.join([*_LEAVE_OUT.values(), *_BOTH])})\s+"
 """What stands before a thing that is not to be there, in other languages than English, of any case."""
+
+_AND = {
+    **{
+        "de": "und",
+        "fr": "et",
+        "es": "y e",
+        "it": "e",
+        "pt": "e",
+        "nl": "en",
+        "pl": "i",
+        "cs": "a",
+        "sk": "a",
+    },
+    **{
+        "ru": "и",
+        "uk": "і та й",
+        "bg": "и",
+        "sv": "och",
+        "da": "og",
+        "no": "og",
+        "ro": "și",
+        "hr": "i",
+        "fi": "ja",
+    },
+}
+
+
+def languages_of_and(negation: str, conjunction: str) -> set[str]:
+    """Return the languages, of those of a negation, that have a word for "and"."""
+    found = (one for one, pattern in _LEAVE_OUT.items() if re.search(rf"(?i)\b(?:{pattern})\s", negation))
+    codes = (code for one in found for code in one.split(", "))
+    return {code for code in codes if conjunction.lower() in _AND.get(code, "").split()}
+
 
 OF_MORE = frozenset().union(*MORE_BY_LANGUAGE.values())
 

@@ -142,7 +142,8 @@ def elsewhere(folder: Path, word: str) -> Elsewhere | None:
 
     ModelError: its words cannot be read.
     """
-    line = line_of(folder / WORDS, word.lower())
+    forms = dict.fromkeys((word.lower(), word.lower().replace("ß", "ss")))  # "Schloß", as it was written
+    line = next(filter(None, (line_of(folder / WORDS, form) for form in forms)), "")
     return Elsewhere(tuple(line.partition("\t")[2].split()), english=line.startswith("=")) if line else None
 
 

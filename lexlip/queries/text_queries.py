@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -33,7 +33,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import likely_table, named, word_tables
+from lexlip.models.word_table import OF_OTHERS, likely_table, named, word_tables
 from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -166,7 +166,15 @@ class TextQueries:
             return True
         strange = [word for word in content if word not in self._lexicon]
         foreign = [word for word in strange if _is_foreign_word(folder, word)]
-        if len(strange) == len(content) and 2 * len(foreign) >= len(content):
+        if (
+            len(strange) == len(content)
+            and foreign
+            and self._is_rather_foreign(folder, text, foreign, content)
+        ):
+            return True
+        lacked = [word for word in strange if word not in QUERY_WORDS]
+        plain = [word for word in content if word not in QUERY_WORDS]
+        if lacked and 3 * len(lacked) >= len(plain) and _has_strong_words(folder, words, self._lexicon):
             return True
         others = _of_others(self._lexicon)
         if others.issuperset(content) or not (foreign or others.issuperset(strange)):
@@ -178,6 +186,24 @@ class TextQueries:
             and all(_is_of(folder, code, word) for word in words)
             for code, functions in QUERY_LANGUAGES.items()
             if code != ENGLISH
+        )
+
+    def _is_rather_foreign(
+        self, folder: Path, text: str, foreign: Collection[str], content: Collection[str]
+    ) -> bool:
+        """Return whether a text without words of the lexicon is foreign, given those that are.
+
+        Half of its words are; or none of the others is English alone, a slip, or a name.
+        """
+        others = [word for word in words_in(text) if word.lower() in content and word.lower() not in foreign]
+        marked = [word for word in others if word.islower() and OF_OTHERS.search(word)]
+        if 2 * (len(foreign) + len(marked)) >= len(content):
+            return True
+        return all(
+            bool(found.languages)
+            if (found := elsewhere(folder, word))
+            else word.islower() and not self._is_english_word(folder, word)
+            for word in others
         )
 
     def _may_be_foreign(self, folder: Path, text: str) -> bool:
@@ -408,6 +434,14 @@ def _english_alone() -> frozenset[str]:
     """Return function words of English that no other language has."""
     others = (words for code, words in QUERY_LANGUAGES.items() if code != ENGLISH)
     return QUERY_LANGUAGES[ENGLISH].difference(*others)
+
+
+def _has_strong_words(folder: Path, words: Collection[str], lexicon: frozenset[str]) -> bool:
+    """Return whether words of a text have function words that no English has, and none of English alone."""
+    if not _english_alone().isdisjoint(words):
+        return False
+    strong = (word for word in words if word in _of_others(lexicon) and len(word) >= SHORTEST)
+    return any((found := elsewhere(folder, word)) is None or not found.english for word in strong)
 
 
 def _is_foreign_word(folder: Path, word: str) -> bool:

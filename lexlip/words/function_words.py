@@ -94,24 +94,30 @@ def likely_language(text: str) -> str:
 
 _MORE = {
     "es": """
-a al con de del e el en es est la las le lo los no o para por que sobre su sus un una uno unos y
+a al con de del desde e el en entre es est está están hacia la las le lo los más muy no o para pero por que
+sobre su sus un una uno unos y
 """,
     "it": """
-a ad ai al alla alle allo che con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
-nel nell nella nessun nessuna nessuno per senza sono su sul sull sulla tra un una uno è
+a accanto ad ai al alla alle allo che con da dal dalla davanti degli dei del dell della delle dello di
+dietro e gli hanno i il in la le lo mentre nel nell nella nessun nessuna nessuno per senza sono su sul sull
+sulla tra un una uno è
 """,
-    "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que sem um uma",
-    "nl": "de een en geen het in op van zonder",
-    "pl": "bez dla i jest na nad obok przed przez przy się w z za ze",
-    "sv": "bakom bredvid ett framför från med och på som utan är",
-    "da": "af bagved foran fra med og på uden ved",
-    "no": "bak foran fra med og på uten ved",
+    "pt": """
+a ao as com da das de do dos e em na nas não no num numa o os para pela pelo por que sem seu sua um uma é
+""",
+    "nl": """
+aan achter bij de deze een en geen heeft het hij in naar naast niet op tussen uit voor wordt zijn zonder
+""",
+    "pl": "bez dla i jego jest ma na nad nie obok od oraz pod przed przez przy się są w z za ze",
+    "sv": "bakom bredvid det ett framför från genom hennes i inte med mellan och på som utan är",
+    "da": "af bagved efter foran fra hendes ikke med mellem og på til uden ved",
+    "no": "bak etter foran fra hennes ikke med mellom og på til uten ved",
     "fi": "ilman ja kanssa ovat päällä vieressä",
     "hu": "alatt az egy mellett nélkül és",
-    "ro": "cu fără la lângă pe pentru un în și",
+    "ro": "cu fără la lângă pe pentru sunt un în și",
     "hr": "bez i iz ispred kod na pored sa uz",
-    "ru": "без в за и из или на над ни о по под с со у",
-    "tr": "bir ile ve için içinde üzerinde",
+    "ru": "без в во за и из или к на над не нет ни о от по под с со у",
+    "tr": "altında bir ile ve için içinde yanında üstünde üzerinde",
     "vi": "bên có của không những trên trong và với",
     "id": "dari dengan pada sebuah seekor seorang tanpa yang",
     "sw": "bila juu katika kwa kwenye",
@@ -183,7 +189,7 @@ def languages_of_and(negation: str, conjunction: str) -> set[str]:
 
 OF_MORE = frozenset().union(*MORE_BY_LANGUAGE.values())
 
-QUERY_LANGUAGES = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}
+QUERY_LANGUAGES = {**BY_LANGUAGE, "fr": BY_LANGUAGE["fr"] | {"a"}, **MORE_BY_LANGUAGE}
 QUERY_WORDS = FUNCTION_WORDS | OF_MORE
 """Those of all languages whose function words count in a query, by language and together."""
 

@@ -58,6 +58,9 @@ def test_words_of_other_languages(model: Path, tmp_path: Path) -> None:
     assert elsewhere(folder, "Hund") == Elsewhere(("de",), english=False)
     assert elsewhere(folder, "boot") == Elsewhere(("de", "nl"), english=True)
     assert elsewhere(folder, "chat") == Elsewhere(("fr",), english=True)  # the last line
+    (tmp_path / "sharp").mkdir()
+    (tmp_path / "sharp" / "words.txt.gz").write_bytes(gzip.compress(b"schloss\tde\n"))
+    assert elsewhere(tmp_path / "sharp", "Schlo\u00df") == Elsewhere(("de",), english=False)
     for unknown in ("hun", "und", "dog", ""):
         assert elsewhere(folder, unknown) is None
     broken = tmp_path / "broken"

@@ -243,8 +243,9 @@ def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
     It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words. Of
-    several that have as many, it is the one with most function words, and of these the one with a table, if it
-    is one alone. A text with letters that no such language has, other than Latin ones or as in "plaży", has none.
+    several that have as many, it is the one with most function words, and of these the one with a table, if
+    it is one alone. A text with letters that no such language has, other than Latin ones or as in "plaży",
+    has none.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)

@@ -22,6 +22,7 @@ from lexlip.models.language_model import (
     fits,
     how_to_install,
     installed,
+    plural_of,
     without_english_phrases,
 )
 from lexlip.models.model_folder import (
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.queries.other_languages import OtherLanguages
 
+SHORT = 5  # letters of a word that may be a slip
 MIXED = 3  # content words of an English query of which some may be of other languages
 _LEAVES_OUT = re.compile(LEAVE_OUT, re.IGNORECASE)
 _NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
@@ -165,7 +167,7 @@ class TextQueries:
         if unknown and looks_foreign(text, unknown):
             return True
         strange = [word for word in content if word not in self._lexicon]
-        foreign = [word for word in strange if _is_foreign_word(folder, word)]
+        foreign = [word for word in strange if self._is_foreign_word(folder, word)]
         if (
             len(strange) == len(content)
             and foreign
@@ -205,6 +207,18 @@ class TextQueries:
             else word.islower() and not self._is_english_word(folder, word)
             for word in others
         )
+
+    def _is_foreign_word(self, folder: Path, word: str) -> bool:
+        """Return whether a word that the lexicon lacks is one of other languages alone.
+
+        A short plural that resembles a word of the lexicon is rather a slip: "sady".
+        """
+        found, tables = elsewhere(folder, word), word_tables().values()
+        if found is None and plural_of(folder, word):
+            return len(word) > SHORT or not nearest_words(word, self._counts, 1)
+        if found is not None and found.languages:
+            return not found.english
+        return any(table.has(word) if found else table.english(word) for table in tables)  # "rotes" is rare
 
     def _may_be_foreign(self, folder: Path, text: str) -> bool:
         """Return whether no word of a text is known to be English, or resembles one that the lexicon has.
@@ -288,7 +302,7 @@ class TextQueries:
 
     def _in_english(self, folder: Path, word: str) -> str:
         """Return the English word for one that only other languages have; "": it is English, or unknown."""
-        if not (_is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
+        if not (self._is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
             return ""
         if not is_latin(word):
             return next(iter(self.others.english(word)), "")
@@ -444,18 +458,10 @@ def _has_strong_words(folder: Path, words: Collection[str], lexicon: frozenset[s
     return any((found := elsewhere(folder, word)) is None or not found.english for word in strong)
 
 
-def _is_foreign_word(folder: Path, word: str) -> bool:
-    """Return whether a word that the lexicon lacks is one of other languages alone."""
-    found, tables = elsewhere(folder, word), word_tables().values()
-    if found is not None and found.languages:
-        return not found.english
-    return any(table.has(word) if found else table.english(word) for table in tables)  # "rotes" is rare
-
-
 def _is_of(folder: Path, code: str, word: str) -> bool:
     """Return whether a language has a word."""
     found, table = elsewhere(folder, word), word_tables().get(code)
-    listed = found is not None and code in found.languages
+    listed = code in (found.languages if found is not None else plural_of(folder, word))
     return listed or word in QUERY_LANGUAGES[code] or (table is not None and bool(table.english(word)))
 
 

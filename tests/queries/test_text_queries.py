@@ -417,6 +417,9 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
         "Jan met zijn hond",
         "mulher bebendo café",
         "kobieta pije kawę",
+        "koty",
+        "gatti",
+        "katter",
         "strand uten folk",
         "straat zonder auto's",
         "Dziewczyna na plaży",
@@ -426,7 +429,7 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("rua sem carros", "nie ma kota"):  # neither Spanish nor French
         assert queries.shown_in(queries.read(parse_query(text))) == ""
     rare = ("kombucha", "Kowalski", "cosplay", "floristry", "hydrazide", "the bejzbol", "bejzbol dog")
-    slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2")
+    slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2", "sady")
     for text in foreign:
         assert (text, queries.read(parse_query(text)).language) == (text, "und")
     files = ("IMG_1234", "img-1234")

@@ -242,10 +242,10 @@ def table_to_show(language: str) -> str:
 def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
-    It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words. Of
-    several that have as many, it is the one with most function words, and of these the one with a table, if
-    it is one alone. A text with letters that no such language has, other than Latin ones or as in "plaży",
-    has none.
+    It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
+    several that have as many, the one that has a table, if it is one alone. No other language has more of the
+    function words. A text with letters that no such language has, other than Latin ones or as in "plaży", has
+    none.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
@@ -270,9 +270,8 @@ def likely_table(text: str) -> str:
         for language in {code for codes in named(word).values() for code in codes}:
             votes[language] += 1 / 2
     most = max(votes.values(), default=0)
-    best = [language for language, number in votes.items() if number == most > 0]
-    said = max((functions[language] for language in best), default=0)
-    first = [language for language in best if language in tables and functions[language] == said]
+    said = max((number for language, number in functions.items() if language != "en"), default=0)
+    first = [code for code in tables if votes[code] == most > 0 and functions[code] == said]
     return first[0] if len(first) == 1 else ""
 
 

@@ -53,7 +53,7 @@ _OR = rf"\s+(?:oder|noch|ou|ni|o|n[eé]|nem|of|ani|lub|nebo|или|ни|або|�
 _AND = rf"\s+(?:und|et|y|e|en|i|a|и|і|та|och|og|și|ja)\s+{_ARTICLE}"
 _NEGATION = (
     r"(?:\b(?:aber|und|mit|es\s+gibt|mais|et|avec|(?:où\s+)?il\s+n['’]y\s+a|pero|y|con|donde|dove|onde)\s+|,\s*)?"
-    rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+d(?:e\s+|['’]))"
+    rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+(?:d(?:e\s+|['’])|une?\s+))"
     rf"{_ARTICLE}(?P<words>{_WORD}(?:(?:{_COMMA}{_WORD})*(?:{_OR}{_WORD}|{_AND}(?:%s)(?!\w)))*)(?![\w'’-])"
 )
 """A negation, given words that stand for several things: as in English, "and" goes on with these alone."""
@@ -93,7 +93,7 @@ _BEHIND = tuple(
 )
 """Negations that stand behind what they leave out, or before it without spaces between words: in Japanese,
 Chinese, Korean, and Hungarian and Turkish; and what is between several things."""
-_NOBODY = {"誰": "人", "아무": "사람"}
+_NOBODY = {"誰": "人", "아무": "사람", "nadie": "gente"}
 _PARTICLE = re.compile("(?<=.)[이가은는도을를]$")
 
 

@@ -94,8 +94,8 @@ def likely_language(text: str) -> str:
 
 _MORE = {
     "es": """
-a al con de del desde e el en entre es est está están hacia la las le lo los más muy no o para pero por que
-sobre su sus un una uno unos y
+a al como con de del desde donde dos e el ella en entre es est está están hacia la las le lo los más muy no o
+para pero por que se sobre su sus un una uno unos y él
 """,
     "it": """
 a accanto ad ai al alla alle allo che con da dal dalla davanti degli dei del dell della delle dello di
@@ -136,8 +136,8 @@ _NEITHER = {  # what stands before the first thing, and before the second
 }
 _LEAVE_OUT = {
     "de": r"ohne|kein(?:e[mnrs]?)?",
-    "fr": r"sans|aucune?|pas\s+d(?:e|['’].*)",
-    "es": r"sin(?:\s+que\s+haya)?|ning[uú]na?|no\s+hay",
+    "fr": r"sans|aucune?|pas\s+(?:de|d['’].*|une?)",
+    "es": r"sin(?:\s+que\s+haya)?|ning[uú]na?|no\s+hay(?:\s+ni)?",
     "it": r"senza|nessun[ao]?|non\s+c'è|non\s+ci\s+sono",
     "pt": r"sem|nenhuma?|n[ãa]o\s+h[áa]",
     "nl": "zonder|geen",

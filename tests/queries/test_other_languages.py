@@ -200,9 +200,11 @@ LEFT_OUT = {  # by what is left out, in both numbers
         nie ma psa, žádný pes,
         нет собак, ingen hund, kutya nélkül, köpek yok
     """,
-    "cat": "고양이 없는 방, 고양이가 없는 방",
+    "cat": "고양이 없는 방, 고양이가 없는 방, pas un chat",
+    "person car": "no hay ni gente ni coches",
     "person": """
-        誰もいない海, 没人的海滩, 아무도 없는 해변, strand emberek nélkül, praia sem pessoas a correr,
+        誰もいない海, 没人的海滩, 아무도 없는 해변, strand emberek nélkül,
+        playa sin nadie, praia sem pessoas a correr,
         strand zonder mensen en blauwe lucht, strand utan människor och en hund, plaża bez ludzi i pies
     """,
     "": "少ない人, 美しくない犬, 没有红色汽车的街道, ni hao, Inga med hund",

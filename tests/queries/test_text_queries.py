@@ -384,7 +384,14 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"Sin City": "", "a city of sin": "", "no hay perro": "es", "no hay": "", "jest": ""},
         **{"Kind lacht": "de", "Kind isst Banane": "de", "schoener Strand": "de", "voiture blanche": "fr"},
         **{"il n'y a pas de chat": "fr", "il y a un chat": "fr", "Schloß": "de", "lachende Frau": "de"},
-        **{"spielende Kinder": "de", "una dog": "", "Jen eating pizza": "", "due date": ""},
+        **{
+            "spielende Kinder": "de",
+            "dos perros": "es",
+            "una dog": "",
+            "les collars": "",
+            "Jen eating pizza": "",
+            "due date": "",
+        },
         **{"Mann": "de", "Wald": "de", "rot": "", "Thomas Mann": "", "Marco": ""},  # English as names
         **{
             "chat": "",
@@ -426,7 +433,11 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
         "bejzbol",
         "GÜN BATIMI",
     )
-    for text in ("rua sem carros", "nie ma kota"):  # neither Spanish nor French
+    for text in (
+        "rua sem carros",
+        "rua sem carros e bicicletas",
+        "nie ma kota",
+    ):  # neither Spanish nor French
         assert queries.shown_in(queries.read(parse_query(text))) == ""
     rare = ("kombucha", "Kowalski", "cosplay", "floristry", "hydrazide", "the bejzbol", "bejzbol dog")
     slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2", "sady")

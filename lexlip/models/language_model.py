@@ -47,6 +47,18 @@ WORDS = "words.txt.gz"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 LONGEST = 5  # words of a phrase that is looked for
 MAX_TOKENS = 40  # of a sentence, that are read
+SHORTEST = 3  # letters of a word whose plurals are known
+PLURALS = {
+    "it": [("i", "o"), ("i", "e"), ("e", "a")],
+    "nl": [("en", ""), ("s", "")],
+    "sv": [("ar", ""), ("ar", "e"), ("or", "a"), ("er", "")],
+    "da": [("er", ""), ("e", "")],
+    "no": [("er", "")],
+    "pl": [("y", ""), ("y", "a"), ("i", ""), ("i", "a")],
+    "cs": [("y", ""), ("y", "a")],
+    "tr": [("lar", ""), ("ler", "")],
+}
+"""Endings of plurals that the list lacks, and what is in their place in a word that it may have."""
 
 
 def write_language_model(
@@ -140,8 +152,21 @@ def elsewhere(folder: Path, word: str) -> Elsewhere | None:
 
     ModelError: its words cannot be read.
     """
-    line = line_of(folder / WORDS, word.lower())
+    forms = dict.fromkeys((word.lower(), word.lower().replace("ß", "ss")))  # "Schloß", as it was written
+    line = next(filter(None, (line_of(folder / WORDS, form) for form in forms)), "")
     return Elsewhere(tuple(line.partition("\t")[2].split()), english=line.startswith("=")) if line else None
+
+
+def plural_of(folder: Path, word: str) -> list[str]:
+    """Return languages in which a word that no list has is the plural of one that English lacks: "koty"."""
+    found = []
+    for code, endings in PLURALS.items():
+        for ending, instead in endings:
+            if word.endswith(ending) and len(base := word.lower().removesuffix(ending) + instead) >= SHORTEST:
+                one = elsewhere(folder, base)
+                if one is not None and code in one.languages and not one.english:
+                    found.append(code)
+    return list(dict.fromkeys(found))
 
 
 def line_of(file: Path, word: str) -> str:

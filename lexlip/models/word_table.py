@@ -9,7 +9,7 @@ with the English words that name the same, and behind each the codes of the lang
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import chain
@@ -33,7 +33,7 @@ ENDINGS = {
 UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü"}
 _UMLAUTS = re.compile("|".join(UMLAUTS))
 OF_VERBS = {
-    "de": [("t", "en")],
+    "de": [("t", "en"), *((f"end{ending}", "en") for ending in ("", "e", "em", "en", "er", "es"))],
     "fr": [("e", "er"), ("ent", "er"), ("ant", "er")],
     "es": [
         *(("a", "ar"), ("an", "ar"), ("ando", "ar")),
@@ -55,7 +55,7 @@ OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endin
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
 LONGEST = 100  # letters of a compound: longer than any, as looking for its parts takes their square
-_OF_OTHERS = re.compile("[ãåæðõøþ\u0100-\u0151\u0154-\u024f]")
+OF_OTHERS = re.compile("[ãåæðõøþ\u0100-\u0151\u0154-\u024f]")
 """Letters that German, French and Spanish lack; œ they have."""
 
 
@@ -243,15 +243,18 @@ def likely_table(text: str) -> str:
     """Return the language of the table that has a sentence's words, which is not English; "": none has.
 
     It is the language that has most of them, of `elsewhere`, the tables, `named`, and function words; of
-    several that have as many, the one that has a table, if it is one alone. A text with letters that no such
-    language has, other than Latin ones or as in "plaży", has none.
+    several that have as many, the one that has a table, if it is one alone. No other language has more of the
+    function words. A text with letters that no such language has, other than Latin ones or as in "plaży", has
+    none.
     """
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
-    if folder is None or not is_latin(folded(text)) or _OF_OTHERS.search(text.lower()):  # º is a letter, too
+    functions: Counter[str] = Counter()
+    if folder is None or not is_latin(folded(text)) or OF_OTHERS.search(text.lower()):  # º is a letter, too
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}
+        functions.update(have)
         if not have:
             found = elsewhere(folder, word)
             have = set(found.languages if found is not None else ())
@@ -267,7 +270,8 @@ def likely_table(text: str) -> str:
         for language in {code for codes in named(word).values() for code in codes}:
             votes[language] += 1 / 2
     most = max(votes.values(), default=0)
-    first = [language for language in tables if votes[language] == most > 0]
+    said = max((number for language, number in functions.items() if language != "en"), default=0)
+    first = [code for code in tables if votes[code] == most > 0 and functions[code] == said]
     return first[0] if len(first) == 1 else ""
 
 

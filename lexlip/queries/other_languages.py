@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +21,12 @@ from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ModelError
 from lexlip.models.language_model import MAX_TOKENS, elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
-from lexlip.models.word_table import WordTable, likely_table, named, word_tables
+from lexlip.models.word_table import ENDINGS, WordTable, likely_table, named, word_tables
 from lexlip.queries.onnx_text import network
 from lexlip.queries.query_language import (
     UNKNOWN,
     Query,
+    ends_before,
     forms,
     is_plural,
     is_thing,
@@ -34,7 +35,7 @@ from lexlip.queries.query_language import (
 )
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 from lexlip.sparse.typed_words import Typed, as_query
-from lexlip.words.function_words import LEAVE_OUT, QUERY_WORDS
+from lexlip.words.function_words import LEAVE_OUT, QUERY_WORDS, languages_of_and
 from lexlip.words.plain_text import spelled, words_in
 from lexlip.words.vocabulary import is_content_word
 
@@ -42,23 +43,58 @@ NO_TABLE = WordTable("", {})
 SENTENCE = "a photo of {}"
 STAYS = 0.5  # of the heaviest weight in SENTENCE
 SAME = 0.55  # cosine of what is encoded of a text and of the English words for it
-_WORD = r"[^\W\d_]+"
+_WORD = r"[^\W\d_]+(?:['’][^\W\d_]{1,2}(?!\w))?"  # "auto's"
 _ARTICLE = (
     r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]?|das|die|une?|les?|la|un[ao]?|el|l[ao]s?"
     r"|ning[uú]na?|il|i|gli|een|het|uma?|[ao]s?|nenhuma?)\s+)|(?:[ld]|un)['’])?"
 )
-_OR = rf"\s+(?:oder|noch|ou|ni|o|né|nem|of|ani|lub|nebo|или|ни)\s+{_ARTICLE}"
-_AND = rf"\s+(?:und|et|y|e|en|i|a|и|och|og)\s+{_ARTICLE}"
+_COMMA = rf"\s*,\s*{_ARTICLE}"
+_OR = rf"\s+(?:oder|noch|ou|ni|o|n[eé]|nem|of|ani|lub|nebo|или|ни|або|ні|eller|sau|ili)\s+{_ARTICLE}"
+_AND = rf"\s+(?:und|et|y|e|en|i|a|и|і|та|och|og|și|ja)\s+{_ARTICLE}"
 _NEGATION = (
     r"(?:\b(?:aber|und|mit|es\s+gibt|mais|et|avec|(?:où\s+)?il\s+n['’]y\s+a|pero|y|con|donde|dove|onde)\s+|,\s*)?"
-    rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+d(?:e\s+|['’]))"
-    rf"{_ARTICLE}(?P<words>{_WORD}(?:{_OR}{_WORD}|{_AND}(?:%s)(?!\w))*)(?![\w'’-])"
+    rf"(?:{LEAVE_OUT}|(?<![\w'’-])pas\s+(?:d(?:e\s+|['’])|une?\s+))"
+    rf"{_ARTICLE}(?P<words>{_WORD}(?:(?:{_COMMA}{_WORD})*(?:{_OR}{_WORD}|{_AND}(?:%s)(?!\w)))*)(?![\w'’-])"
 )
 """A negation, given words that stand for several things: as in English, "and" goes on with these alone."""
-_WORDS = re.compile(_WORD)
-_BETWEEN = re.compile(f"{_OR}|{_AND}", re.IGNORECASE)
-_AFTER_AND = re.compile(rf"(?<!\s){_AND}({_WORD})", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]+")
+_BETWEEN = re.compile(f"{_OR}|{_AND}|{_COMMA}", re.IGNORECASE)
+_AFTER_AND = re.compile(rf"(?<!\s)(?=\s+(\w+)){_AND}({_WORD})", re.IGNORECASE)
 _LISTED = re.compile(_NEGATION % _WORD, re.IGNORECASE)
+
+_HAN = r"[々\u3400-\u9fff]"
+_NAMED = (
+    rf"(?:(?:{_HAN}|[ァ-ヶー]){{1,9}}(?:ども|たち)?|(?<![^\s、。])[ぁ-ん]{{2,9}}?)"  # "ねこ" at the beginning
+)
+_HANGUL, _AND_IN_KOREAN = "[가-힣]{1,9}", r"(?:(?:와|과|이?나|이?랑|하고|도)\s+|\s*,\s*)"
+_AND_IN_CHINESE, _AND_BEHIND = "(?:[和或与與、]|也?[没沒]有)", r"\s+(?:és|vagy|ve|veya)\s+"
+_BEHIND = tuple(
+    (re.compile(pattern), re.compile(between))
+    for pattern, between in (
+        (
+            rf"(?P<words>{_NAMED}(?:[もやとか、・]{_NAMED}){{,9}})"
+            "(?:[のがはも](?:い|居|あり)?(?:ない|ません)|[のがはも]?(?:なし|無し|抜き))[ので]?",
+            "(?<!ど)も|[やとか、・]",
+        ),
+        (
+            rf"(?:[没沒]有|[没沒](?=人))(?:任何)?(?P<words>{_HAN}{{1,3}}?(?:{_AND_IN_CHINESE}{_HAN}{{1,3}}?){{,9}})"
+            r"(?:的|(?![^\s,，.。、]))",
+            _AND_IN_CHINESE,
+        ),
+        (
+            rf"(?<![가-힣])(?P<words>{_HANGUL}(?:{_AND_IN_KOREAN}{_HANGUL}){{,9}}?)\s*없(?:는|이|음|다|어요?|습니다)(?!\w)",
+            _AND_IN_KOREAN,
+        ),
+        (
+            rf"\b(?P<words>{_WORD}(?:{_AND_BEHIND}{_WORD}){{,9}})\s+(?:nélküli?|olmayan|olmadan|yok)(?!\w)",
+            _AND_BEHIND,
+        ),
+    )
+)
+"""Negations that stand behind what they leave out, or before it without spaces between words: in Japanese,
+Chinese, Korean, and Hungarian and Turkish; and what is between several things."""
+_NOBODY = {"誰": "人", "아무": "사람", "nadie": "gente"}
+_PARTICLE = re.compile("(?<=.)[이가은는도을를]$")
 
 
 class OtherLanguages:
@@ -154,8 +190,8 @@ class OtherLanguages:
                 (word, self._by_weight(word, dict.fromkeys(filter(None, (one, self.sure(word))))))
                 for word, one in zip(words, names, strict=True)
             ]
-        elif table is NO_TABLE and len(words) == 1 and words[0].lower() in self._columns:
-            content = [(word, [self.sure(word) or word.lower()]) for word in words]  # "man zonder hoed"
+        elif table is NO_TABLE and len(words) == 1:
+            content = [(word, self._shared(word)) for word in words]
         return content, len(content) == len(read)
 
     def _names(self, words: Sequence[str], language: str) -> list[str]:
@@ -169,6 +205,14 @@ class OtherLanguages:
         found = ((one for one, codes in english.items() if not shared.isdisjoint(codes)) for english in each)
         best = [self._by_weight(word, own) for word, own in zip(words, found, strict=True)]
         return [own[0] for own in best] if all(best) else []
+
+    def _shared(self, word: str) -> list[str]:
+        """Return what a word means that languages share with English or a table: "man", "strand"; or []."""
+        if word.lower() in self._columns:
+            return [self.sure(word) or word.lower()]
+        heaviest = self._heaviest(word)
+        tables = word_tables().values()
+        return heaviest if heaviest and any(heaviest[0] in one.english(word) for one in tables) else []
 
     def _also(self, word: str, names: Collection[str]) -> list[str]:
         """Return names of a word, in any language, with the one of which the encoder is sure.
@@ -280,22 +324,42 @@ class OtherLanguages:
 
     def _read_negations(self, sentence: str, table: WordTable) -> tuple[str, dict[str, tuple[str, ...]]]:
         """Do what `read_negations` does; none leaves out what the sentence asks for."""
-        listed = [found["words"] for found in _LISTED.finditer(sentence)]
-        if not listed:
-            return sentence, {}
-        after_and = dict.fromkeys(word for words in listed for word in _AFTER_AND.findall(words))
-        plural = [word for word in [*after_and][:MAX_TOKENS] if self._is_plural(word, table)]
-        pattern = re.compile(_NEGATION % ("|".join(map(re.escape, plural)) or "(?!)"), re.IGNORECASE)
+        patterns = [(self._with_and(sentence, table), _BETWEEN, False), *((*one, True) for one in _BEHIND)]
+        patterns = [one for one in patterns if one[0].search(sentence)]
         asked: set[str] = set()
 
-        def things(named: str) -> tuple[str, ...]:
-            return self._things(named, table, asked)
+        def left_out() -> tuple[str, dict[str, tuple[str, ...]]]:
+            rest, negations = sentence, dict[str, tuple[str, ...]]()
+            for pattern, between, goes_on in patterns:
+                things = partial(self._things, between=between, table=table, asked=asked)
+                rest, read = read_negations_by(pattern, rest, things, QUERY_WORDS, goes_on)
+                negations |= read
+            return rest, negations
 
-        rest, _ = read_negations_by(pattern, sentence, things, QUERY_WORDS)
-        asked = self._asked(rest, table)
-        return read_negations_by(pattern, sentence, things, QUERY_WORDS)
+        asked = self._asked(left_out()[0], table) if patterns else asked
+        return left_out()
 
-    def _is_plural(self, word: str, table: WordTable) -> bool:
+    def _with_and(self, sentence: str, table: WordTable) -> re.Pattern[str]:
+        """Return what finds negations in a sentence, given its words that stand for several things."""
+        after_and = {
+            word: languages
+            for found in _LISTED.finditer(sentence)
+            for conjunction, word in _AFTER_AND.findall(found["words"])
+            if not found["words"].endswith(word) or ends_before(sentence[found.end() :], QUERY_WORDS)
+            if (languages := languages_of_and(found[0], conjunction))
+        }
+        each = [*after_and.items()][:MAX_TOKENS]
+        several = [re.escape(word) for word, languages in each if self._is_several(word, languages, table)]
+        return re.compile(_NEGATION % ("|".join(several) or "(?!)"), re.IGNORECASE)
+
+    def _is_several(self, word: str, languages: Collection[str], table: WordTable) -> bool:
+        """Return whether a word stands for several things: by its English word, or as it is no name.
+
+        Names of languages without a table are in the singular, and in a case that negations have not.
+        """
+        if table is NO_TABLE and word.lower() not in self._columns and ENDINGS.keys().isdisjoint(languages):
+            names = {code for codes in named(word).values() for code in codes}
+            return names.isdisjoint(languages) or any(map(is_plural, self.english(word)[:1]))
         return any(map(is_plural, self.english(word, table)[:1]))
 
     def _asked(self, sentence: str, table: WordTable) -> set[str]:
@@ -309,14 +373,18 @@ class OtherLanguages:
         heaviest = self._heaviest(sentence if table is NO_TABLE else lacked)
         return {form for one in (*known, *heaviest) for form in forms(one)}
 
-    def _things(self, named: str, table: WordTable, asked: Collection[str]) -> tuple[str, ...]:
+    def _things(
+        self, words: str, between: re.Pattern[str], table: WordTable, asked: Collection[str]
+    ) -> tuple[str, ...]:
         """Return the words of the lexicon for what a negation names; () if one is no thing to leave out.
 
         A word that nothing names, or that names what is `asked` for, stays as it is, and so leaves out
         nothing, but is said to be unknown.
         """
         things: list[str] = []
-        for word in _BETWEEN.split(named):
+        for word in between.split(words):
+            bare = _PARTICLE.sub("", word)  # "사람이"
+            word = _NOBODY.get(bare) or (bare if named(bare) and not named(word) else word)
             found = self.english(word, table)
             if word.lower() in QUERY_WORDS or not all(is_thing(one, {one: 1}) for one in found):
                 return ()

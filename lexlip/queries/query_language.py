@@ -305,16 +305,18 @@ def read_negations_by(
     text: str,
     things: Callable[[str], tuple[str, ...]],
     function_words: Collection[str] = FUNCTION_WORDS,
+    goes_on: bool = False,
 ) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Do what `read_negations` does for negations that a pattern finds, in any language.
 
     `things` says which words are left out, given the group "words" of the pattern; () keeps it as text.
-    A negation ends before one of the function words.
+    A negation ends before one of the function words, unless the text `goes_on` behind it with any word.
     """
     negations: dict[str, tuple[str, ...]] = {}
 
     def read(found: re.Match[str]) -> str:
-        words = things(found["words"]) if _ends(found.string[found.end() :], function_words) else ()
+        ends = goes_on or ends_before(found.string[found.end() :], function_words)
+        words = things(found["words"]) if ends else ()
         if not words:
             return found[0]
         negations[found[0].strip(" ,")] = words
@@ -363,7 +365,7 @@ def is_thing(word: str, said: Mapping[str, int]) -> bool:
     return sum(said.get(name, 0) for name in names) == 1
 
 
-def _ends(rest: str, function_words: Collection[str]) -> bool:
+def ends_before(rest: str, function_words: Collection[str]) -> bool:
     """Return whether a noun phrase has ended, given the rest of the sentence."""
     following = _NEXT.match(rest)
     assert following is not None

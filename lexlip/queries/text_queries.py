@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from lexlip.models.language_model import (
     fits,
     how_to_install,
     installed,
+    plural_of,
     without_english_phrases,
 )
 from lexlip.models.model_folder import (
@@ -33,7 +34,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import likely_table, named, word_tables
+from lexlip.models.word_table import OF_OTHERS, likely_table, named, word_tables
 from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from lexlip.models.contract import QueryEncoder
     from lexlip.queries.other_languages import OtherLanguages
 
+SHORT = 5  # letters of a word that may be a slip
 MIXED = 3  # content words of an English query of which some may be of other languages
 _LEAVES_OUT = re.compile(LEAVE_OUT, re.IGNORECASE)
 _NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
@@ -165,8 +167,16 @@ class TextQueries:
         if unknown and looks_foreign(text, unknown):
             return True
         strange = [word for word in content if word not in self._lexicon]
-        foreign = [word for word in strange if _is_foreign_word(folder, word)]
-        if len(strange) == len(content) and 2 * len(foreign) >= len(content):
+        foreign = [word for word in strange if self._is_foreign_word(folder, word)]
+        if (
+            len(strange) == len(content)
+            and foreign
+            and self._is_rather_foreign(folder, text, foreign, content)
+        ):
+            return True
+        lacked = [word for word in strange if word not in QUERY_WORDS]
+        plain = [word for word in content if word not in QUERY_WORDS]
+        if lacked and 3 * len(lacked) >= len(plain) and _has_strong_words(folder, words, self._lexicon):
             return True
         others = _of_others(self._lexicon)
         if others.issuperset(content) or not (foreign or others.issuperset(strange)):
@@ -179,6 +189,36 @@ class TextQueries:
             for code, functions in QUERY_LANGUAGES.items()
             if code != ENGLISH
         )
+
+    def _is_rather_foreign(
+        self, folder: Path, text: str, foreign: Collection[str], content: Collection[str]
+    ) -> bool:
+        """Return whether a text without words of the lexicon is foreign, given those that are.
+
+        Half of its words are; or none of the others is English alone, a slip, or a name.
+        """
+        others = [word for word in words_in(text) if word.lower() in content and word.lower() not in foreign]
+        marked = [word for word in others if word.islower() and OF_OTHERS.search(word)]
+        if 2 * (len(foreign) + len(marked)) >= len(content):
+            return True
+        return all(
+            bool(found.languages)
+            if (found := elsewhere(folder, word))
+            else word.islower() and not self._is_english_word(folder, word)
+            for word in others
+        )
+
+    def _is_foreign_word(self, folder: Path, word: str) -> bool:
+        """Return whether a word that the lexicon lacks is one of other languages alone.
+
+        A short plural that resembles a word of the lexicon is rather a slip: "sady".
+        """
+        found, tables = elsewhere(folder, word), word_tables().values()
+        if found is None and plural_of(folder, word):
+            return len(word) > SHORT or not nearest_words(word, self._counts, 1)
+        if found is not None and found.languages:
+            return not found.english
+        return any(table.has(word) if found else table.english(word) for table in tables)  # "rotes" is rare
 
     def _may_be_foreign(self, folder: Path, text: str) -> bool:
         """Return whether no word of a text is known to be English, or resembles one that the lexicon has.
@@ -262,7 +302,7 @@ class TextQueries:
 
     def _in_english(self, folder: Path, word: str) -> str:
         """Return the English word for one that only other languages have; "": it is English, or unknown."""
-        if not (_is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
+        if not (self._is_foreign_word(folder, word.lower()) or named(word)):  # which has no English words
             return ""
         if not is_latin(word):
             return next(iter(self.others.english(word)), "")
@@ -410,18 +450,18 @@ def _english_alone() -> frozenset[str]:
     return QUERY_LANGUAGES[ENGLISH].difference(*others)
 
 
-def _is_foreign_word(folder: Path, word: str) -> bool:
-    """Return whether a word that the lexicon lacks is one of other languages alone."""
-    found, tables = elsewhere(folder, word), word_tables().values()
-    if found is not None and found.languages:
-        return not found.english
-    return any(table.has(word) if found else table.english(word) for table in tables)  # "rotes" is rare
+def _has_strong_words(folder: Path, words: Collection[str], lexicon: frozenset[str]) -> bool:
+    """Return whether words of a text have function words that no English has, and none of English alone."""
+    if not _english_alone().isdisjoint(words):
+        return False
+    strong = (word for word in words if word in _of_others(lexicon) and len(word) >= SHORTEST)
+    return any((found := elsewhere(folder, word)) is None or not found.english for word in strong)
 
 
 def _is_of(folder: Path, code: str, word: str) -> bool:
     """Return whether a language has a word."""
     found, table = elsewhere(folder, word), word_tables().get(code)
-    listed = found is not None and code in found.languages
+    listed = code in (found.languages if found is not None else plural_of(folder, word))
     return listed or word in QUERY_LANGUAGES[code] or (table is not None and bool(table.english(word)))
 
 

@@ -94,24 +94,30 @@ def likely_language(text: str) -> str:
 
 _MORE = {
     "es": """
-a al con de del e el en es est la las le lo los no o para por que sobre su sus un una uno unos y
+a al como con de del desde donde dos e el ella en entre es est está están hacia la las le lo los más muy no o
+para pero por que se sobre su sus un una uno unos y él
 """,
     "it": """
-a ad ai al alla alle allo che con da dal dalla degli dei del dell della delle dello di e gli i il in la le lo
-nel nell nella nessun nessuna nessuno per senza sono su sul sull sulla tra un una uno è
+a accanto ad ai al alla alle allo che con da dal dalla davanti degli dei del dell della delle dello di
+dietro e gli hanno i il in la le lo mentre nel nell nella nessun nessuna nessuno per senza sono su sul sull
+sulla tra un una uno è
 """,
-    "pt": "a ao as com da das de do dos e em na nas não no num numa o os para por que sem um uma",
-    "nl": "de een en geen het in op van zonder",
-    "pl": "bez dla jest na nad obok przed przez przy się w z za ze",
-    "sv": "bakom bredvid ett framför från med och på som utan är",
-    "da": "af bagved foran fra med og på uden ved",
-    "no": "bak foran fra med og på uten ved",
+    "pt": """
+a ao as com da das de do dos e em na nas não no num numa o os para pela pelo por que sem seu sua um uma é
+""",
+    "nl": """
+aan achter bij de deze een en geen heeft het hij in naar naast niet op tussen uit voor wordt zijn zonder
+""",
+    "pl": "bez dla i jego jest ma na nad nie obok od oraz pod przed przez przy się są w z za ze",
+    "sv": "bakom bredvid det ett framför från genom hennes i inte med mellan och på som utan är",
+    "da": "af bagved efter foran fra hendes ikke med mellem og på til uden ved",
+    "no": "bak etter foran fra hennes ikke med mellom og på til uten ved",
     "fi": "ilman ja kanssa ovat päällä vieressä",
     "hu": "alatt az egy mellett nélkül és",
-    "ro": "cu fără la lângă pe pentru un în și",
-    "hr": "bez iz ispred kod na pored sa uz",
-    "ru": "без в за и из или на над ни о по под с со у",
-    "tr": "bir ile ve için içinde üzerinde",
+    "ro": "cu fără la lângă pe pentru sunt un în și",
+    "hr": "bez i iz ispred kod na pored sa uz",
+    "ru": "без в во за и из или к на над не нет ни о от по под с со у",
+    "tr": "altında bir ile ve için içinde yanında üstünde üzerinde",
     "vi": "bên có của không những trên trong và với",
     "id": "dari dengan pada sebuah seekor seorang tanpa yang",
     "sw": "bila juu katika kwa kwenye",
@@ -119,24 +125,66 @@ nel nell nella nessun nessuna nessuno per senza sono su sul sull sulla tra un un
 MORE_BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _MORE.items()}
 """Of further languages, by code: only to tell the language of a query."""
 
+_NEITHER = {  # what stands before the first thing, and before the second
+    "de, nl": ("weder|noch", "noch"),
+    "fr, es": ("ni", "ni"),
+    "it": ("n[eé]", "n[eé]"),
+    "pt": ("nem", "nem"),
+    "pl, cs, sk": ("ani", "ani"),
+    "ru, uk": ("ни|ні", "ни|ні"),
+    "sv, da, no": ("varken|h?verken", "eller"),
+}
 _LEAVE_OUT = {
     "de": r"ohne|kein(?:e[mnrs]?)?",
-    "fr": r"sans|aucune?",
-    "es": r"sin(?:\s+que\s+haya)?|ning[uú]na?|no\s+hay",
+    "fr": r"sans|aucune?|pas\s+(?:de|d['’].*|une?)",
+    "es": r"sin(?:\s+que\s+haya)?|ning[uú]na?|no\s+hay(?:\s+ni)?",
     "it": r"senza|nessun[ao]?|non\s+c'è|non\s+ci\s+sono",
     "pt": r"sem|nenhuma?|n[ãa]o\s+h[áa]",
     "nl": "zonder|geen",
     "pl, cs, sk, hr": "bez",
-    "ru, uk, bg": "без",
-    "sv, da, no": "utan|uden|uten",
+    "pl": r"nie\s+ma|brak",
+    "cs": "není|nejsou|žádn[áéýí]",
+    "ru, uk, bg": "без|нет|немає|няма",
+    "sv, da, no": "utan|uden|uten|ing(?:en|a|et)|intet",
     "ro": "f[ăa]r[ăa]",
+    "fi, id, el, vi": r"ilman|tanpa|χωρίς|không\s+có",
+    "ar, fa, he": "بدون|بلا|בלי|ללא",
 }
-LEAVE_OUT = rf"(?<![\w'’-])(?:{'|'.join(_LEAVE_OUT.values())})\s+"
+_BOTH = [rf"(?:{one})(?=(?:\s+\S+){{1,2}}\s+(?:{other})\s)" for one, other in _NEITHER.values()]
+LEAVE_OUT = rf"(?<![\w'’-])(?:{'|'.join([*_LEAVE_OUT.values(), *_BOTH])})\s+"
 """What stands before a thing that is not to be there, in other languages than English, of any case."""
+
+_AND = {
+    code: words
+    for codes, words in (
+        ("it, pt", "e"),
+        ("es", "y e"),
+        ("cs, sk", "a"),
+        ("pl, hr", "i"),
+        ("ru, bg", "и"),
+        ("uk", "і та й"),
+        ("da, no", "og"),
+        ("de", "und"),
+        ("fr", "et"),
+        ("nl", "en"),
+        ("sv", "och"),
+        ("ro", "și"),
+        ("fi", "ja"),
+    )
+    for code in codes.split(", ")
+}
+
+
+def languages_of_and(negation: str, conjunction: str) -> set[str]:
+    """Return the languages, of those of a negation, that have a word for "and"."""
+    found = (one for one, pattern in _LEAVE_OUT.items() if re.search(rf"(?i)\b(?:{pattern})\s", negation))
+    codes = (code for one in found for code in one.split(", "))
+    return {code for code in codes if conjunction.lower() in _AND.get(code, "").split()}
+
 
 OF_MORE = frozenset().union(*MORE_BY_LANGUAGE.values())
 
-QUERY_LANGUAGES = {**BY_LANGUAGE, **MORE_BY_LANGUAGE}
+QUERY_LANGUAGES = {**BY_LANGUAGE, "fr": BY_LANGUAGE["fr"] | {"a"}, **MORE_BY_LANGUAGE}
 QUERY_WORDS = FUNCTION_WORDS | OF_MORE
 """Those of all languages whose function words count in a query, by language and together."""
 

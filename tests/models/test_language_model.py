@@ -13,6 +13,8 @@ from lexlip.models.language_model import (
     fits,
     how_to_install,
     installed,
+    plural_of,
+    read_lines,
     without_english_phrases,
 )
 from lexlip.models.model_folder import check_model, read_description
@@ -58,6 +60,14 @@ def test_words_of_other_languages(model: Path, tmp_path: Path) -> None:
     assert elsewhere(folder, "Hund") == Elsewhere(("de",), english=False)
     assert elsewhere(folder, "boot") == Elsewhere(("de", "nl"), english=True)
     assert elsewhere(folder, "chat") == Elsewhere(("fr",), english=True)  # the last line
+    (tmp_path / "sharp").mkdir()
+    (tmp_path / "sharp" / "words.txt.gz").write_bytes(gzip.compress(b"schloss\tde\n"))
+    assert elsewhere(tmp_path / "sharp", "Schlo\u00df") == Elsewhere(("de",), english=False)
+    assert plural_of(folder, "hunder") == []  # of no language that has such plurals
+    (tmp_path / "sharp" / "words.txt.gz").write_bytes(gzip.compress(b"=cane\tit\ngatto\tit\nkot\tpl\n"))
+    read_lines.cache_clear()
+    plurals = [plural_of(tmp_path / "sharp", word) for word in ("koty", "gatti", "cani", "kotz")]
+    assert plurals == [["pl"], ["it"], [], []]  # "cane" is English, too
     for unknown in ("hun", "und", "dog", ""):
         assert elsewhere(folder, unknown) is None
     broken = tmp_path / "broken"

@@ -1,7 +1,7 @@
 import gzip
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from lexlip.models.model_folder import model_folder, read_description, read_word
 from lexlip.models.word_table import NAMES as NAMES_FILE
 from lexlip.models.word_table import TABLE, read_tables
 from lexlip.queries.other_languages import OtherLanguages
-from lexlip.queries.query_language import Query, parse_query
+from lexlip.queries.query_language import Query, forms, parse_query
 from lexlip.sparse.typed_words import Typed
 from tests.queries.saved_models import cosines, saved
 from tests.queries.tiny_languages import TRANSLATIONS, install, tokenizer, write
@@ -119,9 +119,16 @@ def test_what_is_asked_for_is_encoded_once(folder: Path, model: Path) -> None:
     assert others.encode.cache_info().misses == len({query.sentence, *said})
 
 
-def test_spaces_by_the_thousand_take_no_time(folder: Path, model: Path) -> None:
-    text = f"Schnee ohne Katze {' ' * 100_000}x"
-    assert opened(folder, model).read(parse_query(text, language="de")).text == text
+def test_spaces_and_words_by_the_thousand_take_no_time(folder: Path, model: Path) -> None:
+    others = opened(folder, model)
+    for text in (
+        f"Schnee ohne Katze {' ' * 100_000}x",
+        "犬" * 9_000,
+        "犬と" * 9_000,
+        "개와 " * 9_000,
+        "a és " * 9_000,
+    ):
+        assert others.read(parse_query(text, language="de")).text == text
 
 
 def test_an_english_negation_is_text(folder: Path, model: Path) -> None:
@@ -148,6 +155,13 @@ def test_another_model(folder: Path, model: Path, tmp_path: Path) -> None:
 
 
 PACKAGE = Path(__file__).parents[2] / "languages/lexlip_languages/model"
+
+
+@cache
+def of_mini() -> OtherLanguages:
+    return opened(PACKAGE, model_folder("mini"))
+
+
 NAMES = {  # of CLDR, which it has learned
     "dog": ("Hund", "chien", "perro", "cane", "собака", "สุนัข", "狗"),
     "cat": ("Katze", "gato", "кошка", "猫"),
@@ -158,7 +172,7 @@ NAMES = {  # of CLDR, which it has learned
 
 @pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
 def test_the_package_knows_the_words_of_mini() -> None:
-    others = opened(PACKAGE, model_folder("mini"))
+    others = of_mini()
     for english, names in NAMES.items():
         assert {others.english(name)[0] for name in names} <= {english, f"{english}s"}
     assert {"dog", "snow"} <= set(others.known_and_unknown(Query("", "dos perros en la nieve"))[0])
@@ -167,6 +181,45 @@ def test_the_package_knows_the_words_of_mini() -> None:
         assert (others.sure(guessed), others.english(guessed)) == ("", [])
     for capitals in ("СОБАКА", "KÖPEK"):
         assert others.english(capitals) == others.english(capitals.lower())
+
+
+LEFT_OUT = {  # by what is left out, in both numbers
+    "person dog": """
+        пляж без людей и собак, strand zonder mensen en honden, spiaggia senza persone e cani,
+        plaża bez ludzi i psów, pláž bez lidí a psů, praia sem pessoas e cães,
+        plajă fără oameni și câini, playa sin gente y perros,
+        plage sans gens et chiens, Strand ohne Leute und Hunde, 没有人和狗的海滩,
+        人と犬のいないビーチ, 개와 사람이 없는 해변
+    """,
+    "dog cat": """
+        weder Hund noch Katze, ni perro ni gato, plage ni chien ni chat, né cane né gatto, nem cão nem gato,
+        ни собаки ни кошки, noch hond noch kat, varken hund eller katt
+    """,
+    "dog": """
+        犬のいない公園, 犬なし, 公園に犬がいません, 没有狗的公园, 公园里没有狗, 개 없이, 개 없는 공원,
+        nie ma psa, žádný pes,
+        нет собак, ingen hund, kutya nélkül, köpek yok
+    """,
+    "cat": "고양이 없는 방, 고양이가 없는 방, pas un chat",
+    "person car": "no hay ni gente ni coches",
+    "person": """
+        誰もいない海, 没人的海滩, 아무도 없는 해변, strand emberek nélkül,
+        playa sin nadie, praia sem pessoas a correr,
+        strand zonder mensen en blauwe lucht, strand utan människor och en hund, plaża bez ludzi i pies
+    """,
+    "": "少ない人, 美しくない犬, 没有红色汽车的街道, ni hao, Inga med hund",
+}
+
+
+@pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
+def test_what_is_left_out_in_many_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, PACKAGE)
+    for words, texts in LEFT_OUT.items():
+        expected = {form for word in words.split() for form in forms(word)}
+        for text in map(str.strip, texts.split(",")):
+            assert (text, {*of_mini().read(parse_query(text, language="und")).without}) == (text, expected)
+    listed = "улица без машин, людей и собак"
+    assert len(of_mini().read(parse_query(listed, language="und")).without) == 6
 
 
 @pytest.fixture

@@ -383,6 +383,15 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
         **{"Mann hat keinen Hut": "de", "mesa sin comida": "es", "coche sin conductor": "es"},
         **{"Sin City": "", "a city of sin": "", "no hay perro": "es", "no hay": "", "jest": ""},
         **{"Kind lacht": "de", "Kind isst Banane": "de", "schoener Strand": "de", "voiture blanche": "fr"},
+        **{"il n'y a pas de chat": "fr", "il y a un chat": "fr", "Schloß": "de", "lachende Frau": "de"},
+        **{
+            "spielende Kinder": "de",
+            "dos perros": "es",
+            "una dog": "",
+            "les collars": "",
+            "Jen eating pizza": "",
+            "due date": "",
+        },
         **{"Mann": "de", "Wald": "de", "rot": "", "Thomas Mann": "", "Marco": ""},  # English as names
         **{
             "chat": "",
@@ -411,12 +420,27 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
         "nessun cane",
         "gün batımı",
         "dziewczyna",
+        "een man eet pizza",
+        "Jan met zijn hond",
+        "mulher bebendo café",
+        "kobieta pije kawę",
+        "koty",
+        "gatti",
+        "katter",
+        "strand uten folk",
+        "straat zonder auto's",
         "Dziewczyna na plaży",
         "bejzbol",
         "GÜN BATIMI",
     )
+    for text in (
+        "rua sem carros",
+        "rua sem carros e bicicletas",
+        "nie ma kota",
+    ):  # neither Spanish nor French
+        assert queries.shown_in(queries.read(parse_query(text))) == ""
     rare = ("kombucha", "Kowalski", "cosplay", "floristry", "hydrazide", "the bejzbol", "bejzbol dog")
-    slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2")
+    slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2", "sady")
     for text in foreign:
         assert (text, queries.read(parse_query(text)).language) == (text, "und")
     files = ("IMG_1234", "img-1234")

@@ -291,7 +291,7 @@ class TextQueries:
         those in Latin letters that no table has, or that only German would begin with a capital: "Luna cat".
         """
         content = [word for word in words_in(sentence) if is_content_word(word.lower())]
-        strange = {word for word in content if word.lower() not in self._lexicon}
+        strange = {word for word in content if word.lower() not in self._lexicon and not word.isdigit()}
         folder = self._folder_of_others
         if folder is None or not 0 < len(strange) < len(content) <= MIXED:
             return sentence

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
+_FIRST_MARK = "\u0300"  # no letter before it has a mark beside it
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _JOINERS = "\u200c\u200d"  # of letters and of emoji
 _STEERING = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")  # direction, soft hyphens
@@ -94,12 +95,12 @@ def words_in(text: str, letters: str = r"[^\W_]") -> list[str]:
 
     Many scripts write vowels as marks, such as those of India, and in decomposed text accents are.
     """
-    return _word(letters, not text.isascii()).findall(text)
+    return _word(letters, max(text, default="") >= _FIRST_MARK).findall(text)
 
 
 @cache
 def _word(letters: str, marked: bool) -> re.Pattern[str]:
-    planes = map(chr, range(0x300, 0x20000) if marked else ())
+    planes = map(chr, range(ord(_FIRST_MARK), 0x20000) if marked else ())
     marks = "".join(char for char in planes if unicodedata.category(char)[0] == "M")
     return re.compile(f"{letters}(?:{letters}{f'|[{_JOINERS}{marks}]' if marked else ''})*")
 

@@ -467,6 +467,8 @@ def test_english_words_need_no_list_of_other_languages(
     monkeypatch.setattr("lexlip.queries.text_queries.elsewhere", read)
     query = several.read(parse_query("a dog in the snow"))
     assert (query.language, several.other_languages(query)) == ("en", ())
+    monkeypatch.setattr("lexlip.queries.text_queries.word_tables", read)
+    assert several.in_english("snow 2019") == "snow 2019"
 
 
 def test_a_word_or_phrase_of_two_languages(several: TextQueries) -> None:

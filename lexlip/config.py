@@ -319,7 +319,6 @@ class ObjectiveConfig:
     # contrast of words, of these dense vectors and of both together, whose scores each of the two follows
     self_distillation: float = _loss("words")
     distillation: float = _loss("vectors")  # follows the scores of `teacher`, with documents cut as by `topk`
-    vector_distillation: float = _loss("vectors")  # stays near the vectors of the start, as `teacher`
     triplet: float = _loss("vectors")  # BE: a pair against the hardest negatives of the batch
     margin: float = 0.1  # of the triplets
     matching: float = _loss("pairs")  # CE, Joint: whether a caption describes a photo
@@ -492,8 +491,7 @@ class Config:
     device: str = "auto"  # auto: a GPU if there is one
     init: str | None = None  # checkpoint to start from; the model section must agree, except for the size
     # a model with vectors, by packaged name, folder or hub name, for objective.distillation and data.alike; a
-    # YAML file may say init, for the one that the run or phase starts from, as objective.vector_distillation
-    # needs
+    # YAML file may say init, for the one that the run or phase starts from
     teacher: str | None = None
     # a folder in which runs keep what they make before the first step, for others that need the same: the new
     # model, views of a frozen image body, the teacher's vectors; None: none is kept but the teacher's, in RUN
@@ -526,16 +524,10 @@ class Config:
                 raise ConfigError(
                     f"{key} is for runs that start from a model: give one (init=), or set {key}=[]"
                 )
-        objective = self.objective
-        needs = objective.distillation, objective.vector_distillation, self.data.alike
-        if (self.teacher is not None) != any(needs):
+        if (self.teacher is not None) != bool(self.objective.distillation or self.data.alike):
             raise ConfigError(
-                "teacher is the model for objective.distillation, objective.vector_distillation and"
-                " data.alike: give it with one of them above 0, or leave all of them out"
-            )
-        if objective.vector_distillation and self.teacher != self.init:
-            raise ConfigError(
-                "objective.vector_distillation stays near the vectors of the start: give teacher=init"
+                "teacher is the model for objective.distillation and data.alike: give it with one of them"
+                " above 0, or leave all three out"
             )
         if self.objective.composed_negatives and self.optim.micro_batch is not None:
             raise ConfigError(

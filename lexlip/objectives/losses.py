@@ -44,11 +44,6 @@ class TaughtScores(NamedTuple):
     to_texts: Tensor  # [t, T], of each caption's photo with all captions
 
 
-class TaughtVectors(NamedTuple):
-    images: Tensor  # [B, W], of the first W <= V words, as are those of the texts, [T, W]
-    texts: Tensor
-
-
 @dataclass(frozen=True, kw_only=True)
 class Compared:
     """One step's photos and texts in one process, and how to reach those of the others.
@@ -72,7 +67,6 @@ class Compared:
     bags: Tensor | None = None  # bags of words [T, V] of the texts; None without anchors
     word_counts: Tensor | None = None  # [B, V], how many of a photo's captions contain each word
     taught: TaughtScores | None = None
-    taught_vectors: TaughtVectors | None = None
     total_images: float  # over all processes, as are total_texts
     total_texts: float
     processes: int  # how many there are
@@ -405,21 +399,6 @@ def distillation_share(compared: Compared) -> Tensor:
     return compared.text_share * sum(losses[1:], start=losses[0]) / len(losses)
 
 
-def vector_distillation_share(compared: Compared) -> Tensor:
-    """Return a process's share of 1 - cosine of each vector and the teacher's, the mean of both sides'.
-
-    With the start as the teacher, what a run learns of few photos changes little of what it knows of others:
-    learning without forgetting (Li and Hoiem, 2016, arXiv 1606.09282), by vectors instead of classes. Words
-    that the teacher lacks do not count.
-    """
-    assert compared.taught_vectors is not None
-    images, texts = (
-        (1 - F.cosine_similarity(own[:, : goal.shape[1]].float(), goal)).sum()
-        for own, goal in zip((compared.images, compared.texts), compared.taught_vectors, strict=True)
-    )
-    return (images / compared.total_images + texts / compared.total_texts) / 2
-
-
 # ---- distillation within a model whose words are made of dense vectors (`model.joint`) ----
 
 
@@ -506,7 +485,6 @@ LOSSES: tuple[BatchLoss, ...] = (
     BatchLoss("contrastive", contrastive_share),  # Eq. 15-16, 20-22
     BatchLoss("topk_contrastive", truncated_share),
     BatchLoss("distillation", distillation_share),
-    BatchLoss("vector_distillation", vector_distillation_share),
     BatchLoss("dense_distillation", dense_distillation_share),
     BatchLoss("self_distillation", self_distillation_share),
     BatchLoss("caption_gated", _caption_gated),

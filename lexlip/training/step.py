@@ -265,11 +265,9 @@ def whole_batch_loss(step: Step, raw: Tensors, keys: Tensors | None) -> tuple[Te
     if method.objective.expansion_warmup > step.progress:
         assert present is not None
         texts = control_expansion(texts, present, step.progress / method.objective.expansion_warmup)
-    taught = taught_vectors = None
+    taught = None
     if method.teacher is not None and method.objective.distillation:
         taught = method.teacher.scores(batch, processes)
-    if method.teacher is not None and method.objective.vector_distillation:
-        taught_vectors = method.teacher.vectors(batch)
     loss, parts = batch_loss(
         Compared(
             config=method.objective,
@@ -287,7 +285,6 @@ def whole_batch_loss(step: Step, raw: Tensors, keys: Tensors | None) -> tuple[Te
             bags=bags,
             word_counts=word_counts,
             taught=taught,
-            taught_vectors=taught_vectors,
             total_images=totals.images,
             total_texts=totals.texts,
             processes=processes.world,

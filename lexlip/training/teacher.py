@@ -26,7 +26,7 @@ from lexlip.machine.progress import ProgressBar
 from lexlip.models.contract import Encoder
 from lexlip.models.load import check_first_stage, load_model
 from lexlip.models.model_folder import kind_of
-from lexlip.objectives.losses import TaughtScores, TaughtVectors
+from lexlip.objectives.losses import TaughtScores
 from lexlip.queries.photo_encoder import open_encoder
 from lexlip.queries.photo_vectors import PhotoVectors, encode_captions
 from lexlip.registry import MODELS
@@ -123,14 +123,6 @@ class Teacher:
             scores.t()[first_photo + batch.owners] * torch.from_numpy(self.text_factors[texts]).to(device),
         )
 
-    def vectors(self, batch: Batch) -> TaughtVectors:
-        """Return the unit vectors of this process's photos and captions."""
-        assert batch.numbers is not None
-        photos, numbers = (each.cpu().numpy() for each in (batch.photos.indices, batch.numbers))
-        texts = self.starts[photos[batch.owners.cpu().numpy()]] + numbers
-        sides = self.images[photos], self.texts[texts]
-        return TaughtVectors(*(_on(rows, batch.owners.device).to_dense() for rows in sides))
-
     def topics(
         self, photos: NDArray[np.int64], alike: int, seed: int, processes: Processes
     ) -> NDArray[np.int64]:
@@ -153,9 +145,8 @@ def find_teacher(name: str, source: Source, folder: Path, processes: Processes) 
     """
     file = folder / FILE
     if processes.first:
-        device = str(processes.device)
         check_first_stage(name)
-        words = MODELS[kind_of(name)].words
+        device, words = str(processes.device), MODELS[kind_of(name)].words
         model: Any = open_encoder(name, device) if words else load_model(name, device)
         found = _kept(file)
         if found is None or not found.fits(model.identity, source):

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,14 +10,12 @@ from lexlip.config import ObjectiveConfig
 from lexlip.objectives.losses import (
     Compared,
     TaughtScores,
-    TaughtVectors,
     _flops_share,
     align,
     distillation_share,
     flops,
     predict_words,
     quadratic_warmup,
-    vector_distillation_share,
 )
 from tests.objectives.some_vectors import OWNERS, B, V, check, vectors
 from tests.reference.losses import cosine, naive_align, naive_flops, naive_predict_words, naive_truncate
@@ -142,20 +139,6 @@ def test_the_divergence_and_its_gradient(owners: list[int], topk: tuple[int, ...
         for part in (slice(None), *parts)
     )
     check(whole, naive(images, texts, owners, taught, 0.2, topk), (images, texts), shares)
-
-
-@pytest.mark.parametrize("owners", OWNERS.values(), ids=OWNERS.keys())
-def test_vectors_near_the_teacher_s_and_the_gradient(owners: list[int]) -> None:
-    """The last words are not the teacher's."""
-    images, texts = vectors(B, 1), vectors(len(owners), 2)
-    goals = TaughtVectors(*(vectors(len(side), 3)[:, :-2].detach() for side in (images, texts)))
-    scores = TaughtScores(torch.zeros(len(owners), B), torch.zeros(len(owners), len(owners)))
-    own = replace(compared(images, texts, owners, scores), taught_vectors=goals)
-    sides = [
-        sum(1 - cosine(row[:-2], goal) for row, goal in zip(rows, like, strict=True)) / len(rows)
-        for rows, like in zip((images, texts), goals, strict=True)
-    ]
-    check(vector_distillation_share(own), sum(sides) / 2, (images, texts), [])
 
 
 def test_who_agrees_with_the_teacher_has_nothing_to_learn() -> None:

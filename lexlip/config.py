@@ -533,7 +533,8 @@ class Config:
                 "teacher is the model for objective.distillation, objective.vector_distillation and"
                 " data.alike: give it with one of them above 0, or leave all of them out"
             )
-        if objective.vector_distillation and self.teacher != self.init:
+        going_on = str(self.folder / "last")  # what a run starts from that was interrupted
+        if objective.vector_distillation and self.init not in (self.teacher, going_on):
             raise ConfigError(
                 "objective.vector_distillation stays near the vectors of the start: give teacher=init"
             )

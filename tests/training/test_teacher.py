@@ -139,6 +139,7 @@ def test_a_run_stays_near_the_vectors_of_its_start(tmp_path: Path) -> None:
         unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (before, after)]
         far[weight] = 1 - (unit[0] * unit[1]).sum(axis=1).mean()
     assert far[200.0] < far[0.0] / 2
+    assert pretrain(config, resume=True) == Path(str(config.out))
     with pytest.raises(ConfigError, match="give teacher=init"):
         replace(config, teacher="mini")
 

@@ -152,7 +152,7 @@ def index(
             else:
                 done = api.index(sources or ".", index_folder, anew=anew, **how)
     _show(done, as_json, repair)
-    if before and not as_json and (now := _sources_of(index_folder)) != before:
+    if before and not as_json and (now := _sources_of(index_folder)) and _are_lost(before, now):
         was, becomes = (readable(", ".join(map(str, places))) for places in (before, now))
         both = "for both, give both, or another --index"
         click.echo(f"note: the index of {was} was replaced by this one of {becomes}: {both}", err=True)
@@ -167,8 +167,13 @@ def _sources_of(index: str) -> list[Path]:
     try:
         sources = given_again(read_header(index).extra, Path(index)).sources
         return [path_of(name).resolve() for name in sources]
-    except FixableError:
+    except (FixableError, OSError, RuntimeError):  # the last for links in a circle, before Python 3.13
         return []
+
+
+def _are_lost(before: Sequence[Path], now: Sequence[Path]) -> bool:
+    """Return whether one of some places is neither among others nor below one of them."""
+    return not all(any(place.is_relative_to(other) for other in now) for place in before)
 
 
 def _update(context: click.Context, sources: tuple[str, ...], index: str, **how: Any) -> Updated:

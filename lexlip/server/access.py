@@ -74,7 +74,7 @@ class Access:
             address: at which the connection came in; that of IPv4 may be written as one of IPv6.
         """
         name = _name(host)
-        if name not in self.names and name != (address or "").removeprefix("::ffff:"):
+        if name not in self.names and name != (address and address.removeprefix("::ffff:")):
             raise Problem(400, "this server does not answer to that name: start it with --allow-host NAME")
 
     def check_origin(self, method: str, headers: Mapping[str, str]) -> None:

@@ -210,7 +210,8 @@ def is_ignored(path: Path, index: Path, places: Iterable[Path] = ()) -> bool:
     What the watched places are called, such as ../Pictures or ~/.photos, and what lies above them, hides
     nothing.
     """
-    place = next((place for place in places if path.is_relative_to(place)), None)
+    above = (place for place in places if path.is_relative_to(place))
+    place = max(above, key=lambda place: len(place.parts), default=None)  # one may be hidden in another
     below = path if place is None else path.relative_to(place)
     if (
         path.suffix == ".tmp"

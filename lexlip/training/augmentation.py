@@ -184,7 +184,8 @@ def encode_views(
     )
     device, unreadable = processes.device, dict[int, str]()
     precision = pick_precision(config.optim.precision, device)
-    if encoder.frozen_until is None and device.type == "cpu" and precision == "fp32":
+    exact = device.type == "cpu" and precision == "fp32"
+    if encoder.frozen_until is None and exact and not config.optim.compile:  # which cannot call others
         with suppress(ModelError):  # torch computes them where there is no such graph
             encoder.without_gradient = frozen_tokens(encoder)
     if processes.first:

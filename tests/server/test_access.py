@@ -13,6 +13,9 @@ def test_an_address_of_ipv4_may_be_written_as_one_of_ipv6() -> None:
     access.check_host("192.168.1.5:8642", "::ffff:192.168.1.5")
     with pytest.raises(Problem):
         access.check_host("192.168.1.6:8642", "::ffff:192.168.1.5")
+    for nowhere in (None, "::ffff:192.168.1.5"):
+        with pytest.raises(Problem):
+            access.check_host("", nowhere)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LocalHost", "::1", "127.1.2.3"])

@@ -228,6 +228,10 @@ def test_the_name_of_what_is_watched_hides_no_change(tmp_path: Path) -> None:
         assert is_ignored(place / ".trash" / "photo.jpg", index, [place])
         assert is_ignored(place / ".hidden", index, [place])
         assert is_ignored(index / "data-1" / "x", index, [place])
+    places = [tmp_path, tmp_path / ".photos"]
+    for order in (places, places[::-1]):
+        assert not is_ignored(tmp_path / ".photos" / "photo.jpg", index, order)
+        assert is_ignored(tmp_path / ".others" / "photo.jpg", index, order)
 
 
 def test_changes_below_a_place_that_is_named_by_the_folder_above_count(tmp_path: Path) -> None:

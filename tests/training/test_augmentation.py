@@ -213,6 +213,13 @@ def test_views_need_a_frozen_body(tmp_path: Path) -> None:
         pretrain(config)
 
 
+def test_a_compiled_encoder_computes_its_views_itself(tmp_path: Path) -> None:
+    """torch.compile fails where ONNX Runtime is called in a validation."""
+    compiled = replace(FROZEN, optim=replace(FROZEN.optim, compile=True))
+    method, _, _ = encoded(compiled, tmp_path)
+    assert method.model.image_encoder.without_gradient is None
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -195,7 +195,7 @@ class TextQueries:
     ) -> bool:
         """Return whether a text without words of the lexicon is foreign, given those that are.
 
-        Half of its words are; or no function word is English alone, and no other word is English, a slip or a name.
+        Half of its words are; or no function word is English alone, and none of the others, a slip or a name.
         """
         others = [word for word in words_in(text) if word.lower() in content and word.lower() not in foreign]
         marked = [word for word in others if word.islower() and OF_OTHERS.search(word)]

@@ -86,7 +86,7 @@ _REQUEST = re.compile(  # how people ask another one for photos
     rf"{_DETERMINED}(?:{_NAMED})\s+{_OF_A_PHOTO}\s+"
     r"|(?:show|find)\s+(?:me|us)\s+"
     rf"|{_DETERMINED}(?:photos|pictures|pics|images)\s+{_OF_A_PHOTO}\s+"
-    r")(?=\w)",
+    r')(?=["“]?\w)',
     re.IGNORECASE,
 )
 _OWNED = re.compile(r"(?<=\w'[sS])\s+(?:photos|pictures|pics|images)\s*$", re.IGNORECASE)

@@ -195,13 +195,13 @@ class TextQueries:
     ) -> bool:
         """Return whether a text without words of the lexicon is foreign, given those that are.
 
-        Half of its words are; or none of the others is English alone, a slip, or a name.
+        Half of its words are; or no function word is English alone, and none of the others, a slip or a name.
         """
         others = [word for word in words_in(text) if word.lower() in content and word.lower() not in foreign]
         marked = [word for word in others if word.islower() and OF_OTHERS.search(word)]
         if 2 * (len(foreign) + len(marked)) >= len(content):
             return True
-        return all(
+        return _english_alone().isdisjoint(words_in(text.lower())) and all(
             bool(found.languages)
             if (found := elsewhere(folder, word))
             else word.islower() and not self._is_english_word(folder, word)

@@ -177,6 +177,7 @@ def write_given_words(connection: sqlite3.Connection) -> None:
     words: dict[str, int] = {}
     columns, numbers = array("q"), array("q")
     folders = lru_cache(maxsize=1024)(lambda folder: _keys("folder", cut_words(folder)))
+    days = lru_cache(maxsize=4096)(lambda day: _keys(TAKEN, date_words(day)))
     lines = dict(connection.execute("SELECT digest, lines FROM texts"))
     rows = connection.execute("SELECT id, words, digest, taken FROM photos ORDER BY id").fetchall()
     for number, (id, said, digest, taken) in enumerate(rows):
@@ -186,7 +187,7 @@ def write_given_words(connection: sqlite3.Connection) -> None:
             read = " ".join(line.text for line in stored_lines(lines[digest]))
             keys += _keys("text", cut_words(read))
         if date := taken or date_in(id):
-            keys += _keys(TAKEN, date_words(date))
+            keys += days(date[:10])
         for key in keys:
             columns.append(words.setdefault(key, len(words)))
             numbers.append(number)

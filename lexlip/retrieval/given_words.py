@@ -17,15 +17,17 @@ from lexlip.words.plain_text import folded, with_named_emoji, words_in
 MOST_PHRASES = 64  # of a query: somebody may paste a whole text
 TAKEN = "taken"  # the day: a field that a hit names, and no query
 
-_QUOTED = re.compile(r'["“]([^"“”]*)["”]|(\S+)')
+_MONTHS = tuple(
+    "january february march april may june july august september october november december".split()
+)
+_MONTH, _NUMBER = rf"(?:{'|'.join(f'{one}|{one[:3]}' for one in _MONTHS)})", r"\d\d?(?:st|nd|rd|th)?"
+_WRITTEN = rf"(?:{_NUMBER}\s+{_MONTH}|{_MONTH}\s+{_NUMBER}),?\s+\d{{4}}(?![^\s?!.,;])"  # "4 July 2019"
+_QUOTED = re.compile(rf'["“]([^"“”]*)["”]|({_WRITTEN}|\S+)', re.IGNORECASE)
 _OWNER = re.compile(r"(?<=\w)['’]s(?!\w)", re.IGNORECASE)
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _UNSPACED = "[\u3040-\u30ff\u3400-\u9fff]"  # Japanese and Chinese: no spaces between words; slow to compile
 _SLASHED = re.compile(r"\d\d?/\d\d?/\d{4}", re.ASCII)  # 7/4/2019 is a date, 2019/07/04 may be folders
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
-_MONTHS = tuple(
-    "january february march april may june july august september october november december".split()
-)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -82,8 +84,8 @@ def phrases(text: str) -> tuple[Phrase, ...]:
     """Return what of a query may stand in names and captions.
 
     Function words count only where nothing else was typed. What is in quotes is one phrase, and so is what
-    has no space in it ("cc_00111.jpg", "t-shirt"), except for the folders of a path. Of "Anna's" Anna counts.
-    The first 64 phrases count.
+    has no space in it ("cc_00111.jpg", "t-shirt"), except for the folders of a path; and a day: "4 July
+    2019". Of "Anna's" Anna counts. The first 64 phrases count.
     """
     found: list[Phrase] = []
     for quoted, typed in _QUOTED.findall(text):

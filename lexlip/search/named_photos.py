@@ -20,6 +20,7 @@ LEAST_NAMED = 0.75  # of the words of a sentence; fewer add nothing, unless they
 NAMED_POWER = 2  # of the share of the words
 SMALLEST = 1e-6  # share, that rounding does not leave
 MOST_FOLDERS = 32  # of a path
+LONGEST_PATH = 4096  # letters of a path of which ends are looked for by their words: not of a pasted page
 MOST_ALIKE = 100  # photos that have the words of a path's end, of which some have them in order
 MOST_SLIPS = 8  # words of a query that may be misspelled; of a pasted text all may be unknown
 
@@ -99,7 +100,8 @@ def phrases_of_path(photos: PhotoTable, text: str) -> tuple[Phrase, ...]:
 
     (): the text is no path of a file, or no photo has them.
     """
-    for end in _ends_of_path(text) if _IS_FILE.search(text) else ():
+    is_path = len(text) <= LONGEST_PATH and _IS_FILE.search(text)
+    for end in _ends_of_path(text) if is_path else ():
         wanted = phrases(end)
         found = photos.given(wanted, [1 / len(wanted)] * len(wanted), MOST_ALIKE) if wanted else ()
         if any(share > 1 - SMALLEST for _, share in found):

@@ -94,8 +94,8 @@ def likely_language(text: str) -> str:
 
 _MORE = {
     "es": """
-a al como con de del desde donde dos e el ella en entre es est está están hacia la las le lo los más muy no o
-para pero por que se sobre su sus un una uno unos y él
+a al con de del desde donde dos e el en entre es est está están hacia la las le lo los más muy no o para pero
+por que se sobre su sus un una uno unos y él
 """,
     "it": """
 a accanto ad ai al alla alle allo che con da dal dalla davanti degli dei del dell della delle dello di

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 _LONGEST = 100  # characters of a word; longer ones are unknown
+_MOST = 2000  # characters of a text; tokenizers splits longer ones faster
 _LEFT_OUT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")  # controls
 _WORD_OR_SIGN = re.compile(r"[^\s!-/:-@\[-`{-~]+|\S")
 _RULES = {
@@ -74,8 +75,8 @@ class WordPiece:
         self._added = [token["content"] for token in added]
 
     def encode(self, text: str, special: bool) -> Pieces | None:
-        """Return the pieces of a text, with [CLS] and [SEP] if `special`; None: the text is not plain."""
-        if not text.isascii() or any(token in text for token in self._added):
+        """Return the pieces of a text, with [CLS] and [SEP] if `special`; None: it is long or not plain."""
+        if len(text) > _MOST or not text.isascii() or any(token in text for token in self._added):
             return None
         words = _WORD_OR_SIGN.findall(_LEFT_OUT.sub("", text).lower())
         ids = [id for word in words for id in self._pieces(word)]

@@ -292,6 +292,7 @@ def test_a_language_that_is_none() -> None:
         ("a dog show", "a dog show"),
         ("people looking for shells", "people looking for shells"),
         ('"photos of dogs"', '"photos of dogs"'),
+        ('photos of "exit 12"', '"exit 12"'),
         ("show me", "show me"),
         ("photos of", "photos of"),
         ("photos of …", "photos of …"),

@@ -391,6 +391,9 @@ def test_words_that_are_english_too(monkeypatch: pytest.MonkeyPatch) -> None:
             "les collars": "",
             "Jen eating pizza": "",
             "due date": "",
+            "Ella Fitzgerald": "",
+            "Lake Como 2019": "",
+            "West Linn and Anna": "",
         },
         **{"Mann": "de", "Wald": "de", "rot": "", "Thomas Mann": "", "Marco": ""},  # English as names
         **{

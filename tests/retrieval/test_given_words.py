@@ -25,6 +25,9 @@ from lexlip.words.plain_text import spelled
         ("Anna's and Tom’s photos", ["anna", "tom", "photos"]),
         ("party in may 2019", ["party", "may", "2019"]),
         ("7/4/2019", ['"7 4 2019"']),
+        ("beach 4 July 2019!", ["beach", '"4 july 2019"']),
+        ("may 4th, 2019 party", ['"may 4th 2019"', "party"]),
+        ("4 July 20190", ["4", "july", "20190"]),
         ("O'Brien 'sweet' dogs'", ['"o brien"', "sweet", "dogs"]),
     ],
 )

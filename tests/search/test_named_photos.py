@@ -134,6 +134,7 @@ def test_other_texts_are_no_paths(text: str, photos: PhotoTable) -> None:
         (r"D:\camera\dog.jpg", ['"dog jpg"']),
         ("http://[::1]/a/dog.jpg?x=1", ['"dog jpg"']),
         ("/mnt/other/none.jpg", []),
+        ("/a page" * 600 + "/dog.jpg", []),
         ("24/7 dog. jpg", []),
         ("dog.jpg", []),
     ],
@@ -156,6 +157,8 @@ def test_a_date_names_the_photos_that_were_taken_then(tmp_path: Path) -> None:
         for typed, wanted in (
             ("July 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
             ("july 4th 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
+            ("4 July 2019", {"1.jpg", "IMG-20190704-WA0003.jpg"}),
+            ("5 July 2019", set()),
             ("2019-08-01", {"2.jpg"}),
             ("12:30", set()),
             ("2019", set(dates)),

@@ -43,7 +43,7 @@ def test_plain_texts_have_the_ids_of_tokenizers(settings: dict[str, Any]) -> Non
 
 def test_other_texts_are_left_to_tokenizers(settings: dict[str, Any]) -> None:
     plain = WordPiece(settings)
-    for text in ("café", "犬", "a\u00a0dog", "’", "a [MASK] dog", "x[SEP]"):
+    for text in ("café", "犬", "a\u00a0dog", "’", "a [MASK] dog", "x[SEP]", "dog " * 501):
         assert plain.encode(text, True) is None
 
 

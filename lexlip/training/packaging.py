@@ -4,7 +4,8 @@
 - Captions and photos of the training data, equally many of each source, make the bank by which it balances
   its documents; the bank of the model that training started from joins them, so that other photos are
   balanced, too. A model that compares by dot product gets no bank, so that its index ranks as it does. All
-  photos say what a word asks for that stands alone, and how likely people are to name it.
+  photos say what a word asks for that stands alone, unless the model that training started from knows that
+  of more photos, and how likely people are to name it.
 - A convolutional image encoder, or one with pooled heads, gets a graph for ONNX Runtime
   (`lexlip.models.image_graph`).
 """
@@ -59,8 +60,9 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
     """Save a model for use, under the name of its new folder, as a whole or not at all.
 
     `name` is a run (its best checkpoint) or a folder; `folder` is made, or replaces a saved model. `sources`
-    are photos with captions of the training data; without any those of the run, and the bank of the model
-    that it started from, unless the model has a bank already. They are encoded on `device`.
+    are photos with captions of the training data; without any those of the run, with the bank of the model
+    that it started from and what its words ask for, unless the model has a bank already. They are encoded on
+    `device`.
 
     ModelError: there is no such model, it is damaged, or of another kind. DataError: the folder cannot be
     written, or the photos cannot be used. ConfigError: there is no such device, or the run's config cannot be
@@ -72,7 +74,7 @@ def package(name: str | Path, folder: Path, sources: Sequence[str] = (), device:
     model = LexLIP.from_pretrained(name)
     opened, before = [open_source(source) for source in sources], None
     if not opened and not (model.balance or model.likely):
-        opened, before = _sources_of_run(Path(name)), _bank_before(Path(name), model.vocabulary)
+        opened, before = _sources_of_run(Path(name)), _model_before(Path(name), model.vocabulary)
     model.name = folder.name
     if opened:
         _draw(model, opened, before, place)
@@ -100,8 +102,8 @@ def _sources_of_run(place: Path) -> list[Source]:
         raise DataError(f"the photos that {run} was trained on: {error}; name some as SOURCE") from error
 
 
-def _bank_before(place: Path, vocabulary: Vocabulary) -> Balance | None:
-    """Return the bank of the model that a run started from, if that is here, and has one for these words."""
+def _model_before(place: Path, vocabulary: Vocabulary) -> LexLIP | None:
+    """Return the model that a run started from, if that is here, and has the first of these words."""
     run = find_run(place)
     origin = None if run is None else lineage(run).origin
     if origin is None:
@@ -111,10 +113,10 @@ def _bank_before(place: Path, vocabulary: Vocabulary) -> Balance | None:
     except ModelError:  # it is no longer there, or has no words
         return None
     words = model.vocabulary.words
-    return model.balance if words == vocabulary.words[: len(words)] else None
+    return model if words == vocabulary.words[: len(words)] else None
 
 
-def _draw(model: LexLIP, sources: Sequence[Source], before: Balance | None, place: torch.device) -> None:
+def _draw(model: LexLIP, sources: Sequence[Source], before: LexLIP | None, place: torch.device) -> None:
     """Give a model what depends on its weights, once they are rounded to int8."""
     weights = {name: weight.cpu().contiguous().numpy() for name, weight in model.state_dict().items()}
     rounded = expand(compress(weights))
@@ -122,13 +124,17 @@ def _draw(model: LexLIP, sources: Sequence[Source], before: Balance | None, plac
     model.to(place)
     try:
         if model.metric == "cosine":
-            model.balance = draw_balance(model, sources, before=before)
+            model.balance = draw_balance(model, sources, before=None if before is None else before.balance)
         photos = encode_captioned(model, sources)
     except ValueError as error:
         raise DataError(f"{error}: name more photos with captions as SOURCE") from error
     documents = _documents(photos.vectors, model.balance)
     words = model.vocabulary.words
-    model.keywords = fit_keywords(documents, photos.said, model.encode_text(words, "words"), words)
+    keywords = fit_keywords(documents, photos.said, model.encode_text(words, "words"), words)
+    if before is not None and before.keywords is not None:
+        known = _widened(before.keywords, len(words))
+        keywords = vstack([known, keywords[known.shape[0] :]], format="csr")
+    model.keywords = keywords
     model.likely = fit_likely(*photos)
     model.honest_end = None  # it was measured with another bank
 

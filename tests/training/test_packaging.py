@@ -25,7 +25,7 @@ from lexlip.training.packaging import (
     KEPT,
     QUERY_TOPK,
     RIDGE,
-    _bank_before,
+    _model_before,
     balance_of,
     draw_balance,
     encode_captioned,
@@ -141,20 +141,26 @@ def test_a_bank_that_is_there_stays_with_its_honest_end(tmp_path: Path, few_step
 def test_the_bank_of_the_start_joins_that_of_the_run(run: Path, tmp_path: Path) -> None:
     """Its 30 captions and 30 photos; not if photos are named, nor if it has other words, or is gone."""
     start = tiny_balanced()
+    start.keywords = csr_matrix(np.roll(np.eye(len(start.vocabulary), dtype=np.float32), 1, axis=1))
     start.save(tmp_path / "start")
     config = run / "config.yaml"
     config.write_text(config.read_text().replace("init: null", f"init: {tmp_path / 'start'}"))
     made = package(run, tmp_path / "tiny")
     assert (made.captions, made.photos) == (90, 90)
     assert package(run, tmp_path / "named", ["scenes:60:1"]).captions == 30
-    joined = LexLIP.from_pretrained(tmp_path / "tiny").balance
+    made_of_run, named = (LexLIP.from_pretrained(tmp_path / name) for name in ("tiny", "named"))
+    assert made_of_run.keywords is not None
+    assert abs(made_of_run.keywords - start.keywords).max() < 1e-2
+    assert named.keywords is not None
+    assert abs(named.keywords - start.keywords).max() > 0.5
+    joined = made_of_run.balance
     for bank, before in zip(joined, start.balance, strict=True):
         difference = bank.queries[:30].astype(int) - before.queries.astype(int)
         assert abs(difference).max() <= 1
     first, second, *others = start.vocabulary.words
     changed = Vocabulary.from_words((second, first, *others), start.tokenizer)
-    assert _bank_before(run, start.vocabulary) is not None
-    assert _bank_before(run, changed) is None
+    assert _model_before(run, start.vocabulary) is not None
+    assert _model_before(run, changed) is None
     shutil.rmtree(tmp_path / "start")
     assert package(run, tmp_path / "tiny").captions == 60
 

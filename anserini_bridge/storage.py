@@ -175,6 +175,8 @@ def sync(path: Path) -> None:
 
 def unreadable(file: str | Path, error: OSError) -> BridgeError:
     """Return the error to raise if a file or a folder of an index cannot be read."""
+    if error.errno == errno.ENAMETOOLONG:
+        return BridgeError(f"{error.filename or file} is too long for a name: give a shorter one")
     return BridgeError(
         f"{error.filename or file} cannot be read ({error.strerror or error}):"
         " check it and its permissions, or give the folder of another index"

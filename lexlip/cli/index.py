@@ -139,9 +139,9 @@ def index(
         with interruptible(way_on):
             _show(_index_on_server(context, sources, server, update, address, **how), as_json)
         return
-    before = _sources_of(index_folder)
     kept = "what was read is kept" if how["text"] else "nothing was changed"
     with interruptible(f"{kept}; run the same command again to go on"):
+        before = _sources_of(index_folder)
         if address is not None and not update:
             done = _index_on_cluster(context, sources, index_folder, address, anew=anew, **how)
         else:
@@ -151,8 +151,9 @@ def index(
                 done = _update(context, sources, index_folder, address=address, repair=repair, **how)
             else:
                 done = api.index(sources or ".", index_folder, anew=anew, **how)
+        now = _sources_of(index_folder)
     _show(done, as_json, repair)
-    if before and not as_json and (now := _sources_of(index_folder)) and _are_lost(before, now):
+    if now and not as_json and _are_lost(before, now):
         was, becomes = (readable(", ".join(map(str, places))) for places in (before, now))
         both = "for both, give both, or another --index"
         click.echo(f"note: the index of {was} was replaced by this one of {becomes}: {both}", err=True)

@@ -417,7 +417,8 @@ class Collection:
 
     def download(self, asked: Download) -> Iterator[bytes]:
         def read(id: str) -> Any:
-            about = SimpleNamespace(id=id, path=id, taken=self.by_id[id].taken, offset=0)
+            date = self.by_id[id].date
+            about = SimpleNamespace(id=id, path=id, dated=SimpleNamespace(date=date), offset=0)
             return about, self.by_id[id].picture(64)
 
         ids = map(id_of, asked.keys)

@@ -417,9 +417,10 @@ class Collection:
 
     def download(self, asked: Download) -> Iterator[bytes]:
         def read(id: str) -> Any:
-            date = self.by_id[id].date
-            about = SimpleNamespace(id=id, path=id, dated=SimpleNamespace(date=date), offset=0)
-            return about, self.by_id[id].picture(64)
+            photo = self.by_id[id]
+            dated = SimpleNamespace(date=photo.date)
+            about = SimpleNamespace(id=id, path=id, taken=photo.taken, dated=dated, offset=0)
+            return about, photo.picture(64)
 
         ids = map(id_of, asked.keys)
         return zip_photos(ids, read) if asked.form == "zip" else sheet_of(asked.query, ids, read)

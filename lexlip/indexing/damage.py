@@ -156,10 +156,8 @@ def _look(index: Path, progress: bool) -> Damage:
         lucene[header.extra["captions"]["folder"]] = ""
     names = {path.name for path in data.glob("*") if path.is_file()} - header.files.keys() - {VOCABULARY_FILE}
     used = {header.extra.get("photos"), flat_file(header) if isinstance(header, IndexMetadata) else ""}
-    rests = {
-        name for name in names if TABLE.fullmatch(name) or name.startswith(FLAT)
-    } - used  # of interruptions
-    unknown = sorted(names - rests)
+    interrupted = {name for name in names - used if TABLE.fullmatch(name) or name.startswith(FLAT)}
+    unknown = sorted(names - interrupted)
     total = sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
     read = 0
     with ProgressBar(

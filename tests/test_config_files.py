@@ -26,6 +26,7 @@ from lexlip.config import (
 )
 from lexlip.config_files import COMING_ALONG, DEFAULT_CONFIG, from_dict, load_config, load_phases, to_dict
 from lexlip.errors import ConfigError
+from lexlip.models.model_folder import model_folder, read_description
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -530,6 +531,12 @@ def test_a_run_is_validated_once_an_epoch_or_more_often(path: Path) -> None:
         if not config.interpolate:  # its best lie on the way to its end
             assert config.data.expected is not None
             assert config.validate_every <= config.data.expected // config.optim.batch
+
+
+def test_own_photos_are_as_large_as_those_of_the_model_that_is_trained_on() -> None:
+    config = load_config(COMING_ALONG / "own.yaml", PHOTOS)
+    start = read_description(model_folder(str(config.init)))["model"]["image"]
+    assert (config.model.image.size, config.model.image.mirror) == (start["size"], start["mirror"])
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from lexlip.errors import ConfigError
-from lexlip.models.language_model import check_installed, elsewhere, installed, line_of
+from lexlip.models.language_model import PLURALS, check_installed, elsewhere, installed, line_of
 from lexlip.models.model_folder import damaged
 from lexlip.words.function_words import QUERY_LANGUAGES, is_latin
 from lexlip.words.plain_text import folded, words_in
@@ -52,6 +52,24 @@ IRREGULAR = {
 OF_PLURALS = {"de": ("e", "n"), "fr": ("s", "x"), "es": ("s", "es")}
 """Endings of nouns in the plural, of which a table may have no singular: of "sheep", "grapes"."""
 OF_NOUNS = {"n", "s"}  # in German, where these are capitalised; its other endings are of adjectives
+OF_NAMES = {
+    **PLURALS,
+    "ko": [
+        (particle, "")
+        for particle in (
+            *("들", "들이", "들은", "들을", "들의", "들과", "들에"),
+            *("이", "가", "은", "는", "을", "를", "의", "와", "과", "도", "만", "나", "이나", "로", "으로"),
+            *("에", "에서", "에는", "에게", "하고", "인", "한"),
+        )
+    ],
+    "ru": [
+        *((ending, "") for ending in ("а", "у", "ом", "е", "ы", "и", "ов", "ам", "ами", "ах", "ей")),
+        *((ending, "а") for ending in ("е", "ой", "у", "и", "ы", "ами", "ах")),
+        *((ending, "ь") for ending in ("и", "я", "ю", "ем")),
+        *((ending, "ый") for ending in ("ая", "ое", "ые", "ую", "ой", "ого", "ом", "ым")),
+    ],
+}
+"""Endings of forms that the names lack, which are in the singular and the nominative; as ENDINGS."""
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
 LONGEST = 100  # letters of a compound: longer than any, as looking for its parts takes their square
@@ -206,6 +224,24 @@ def named(word: str) -> dict[str, list[str]]:
     line = line_of(file, word.lower()) if file is not None and file.is_file() else ""
     found = (one.split(" ") for one in line.split("\t")[1:])
     return {english: codes for english, *codes in found}
+
+
+def named_in(word: str) -> dict[str, list[str]]:
+    """Return the English words for a word by the codes of such languages, which have it or lack its ending.
+
+    ModelError: they cannot be read.
+    """
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for english, codes in named(word).items():
+        for code in codes:
+            found[code].append(english)
+    for code, endings in OF_NAMES.items():
+        for ending, instead in endings:
+            if code not in found and word.endswith(ending) and word != ending:
+                base = named(word.removesuffix(ending) + instead)
+                if own := [english for english, codes in base.items() if code in codes]:
+                    found[code] = own
+    return dict(found)
 
 
 def translated(words: Iterable[str], language: str) -> dict[str, str]:

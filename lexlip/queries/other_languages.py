@@ -9,6 +9,7 @@ Their words, and those of marks, become words of the lexicon, of the language's 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -21,7 +22,7 @@ from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ModelError
 from lexlip.models.language_model import MAX_TOKENS, elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
-from lexlip.models.word_table import ENDINGS, WordTable, likely_table, named, word_tables
+from lexlip.models.word_table import ENDINGS, WordTable, likely_table, named, named_in, word_tables
 from lexlip.queries.onnx_text import network
 from lexlip.queries.query_language import (
     UNKNOWN,
@@ -43,6 +44,9 @@ NO_TABLE = WordTable("", {})
 SENTENCE = "a photo of {}"
 STAYS = 0.5  # of the heaviest weight in SENTENCE
 SAME = 0.55  # cosine of what is encoded of a text and of the English words for it
+OF_SOME = 1 / 4  # share of the queries of words that names say, where these say but some of a sentence's
+LEARNED = frozenset({"ar", "cs", "zh"})
+"""Languages without a table whose captions, by people, taught the encoder: names say less than it knows."""
 _WORD = r"[^\W\d_]+(?:['’][^\W\d_]{1,2}(?!\w))?"  # "auto's"
 _ARTICLE = (
     r"(?:(?:(?:ein(?:e[mnrs]?)?|irgendein(?:e[mnrs]?)?|de[mnrs]?|das|die|une?|les?|la|un[ao]?|el|l[ao]s?"
@@ -172,12 +176,18 @@ class OtherLanguages:
         return word_tables().get(code, NO_TABLE)
 
     def typed(self, query: Query) -> Typed:
-        """Return what a query's sentence holds of the lexicon, as its table knows it, or names do."""
+        """Return what a query's sentence holds of the lexicon, as its table knows it, or names do.
+
+        Where names say but some of its words, these count more, as the encoder knows such languages less.
+        """
         content, whole = self._content(query)
         number = len(dict(content))
         own = dict.fromkeys(one for _, english in content for one in english)
         columns = [self._columns[word] for word in own if word in self._columns]
-        return Typed(columns, number, number == 1 or whole)
+        if columns or number == 1 or self.table(query) is not NO_TABLE:
+            return Typed(columns, number, number == 1 or whole)
+        some = self._some_names(query, [word for word, _ in content])
+        return Typed([self._columns[word] for word in some], number, False, OF_SOME)
 
     def _content(self, query: Query) -> tuple[list[tuple[str, list[str]]], bool]:
         """Return the content words of a sentence as its table reads them, and whether these are all words."""
@@ -205,6 +215,21 @@ class OtherLanguages:
         found = ((one for one, codes in english.items() if not shared.isdisjoint(codes)) for english in each)
         best = [self._by_weight(word, own) for word, own in zip(words, found, strict=True)]
         return [own[0] for own in best] if all(best) else []
+
+    def _some_names(self, query: Query, words: Iterable[str]) -> list[str]:
+        """Return the words of the lexicon for those of a query's words that its language names, each once.
+
+        If the language is not known, it is the one that names the most of them. Of LEARNED there are none.
+        """
+        each = [named_in(word.lower()) for word in dict.fromkeys(words)]
+        code = query.language.partition("-")[0]
+        number = Counter(code for found in each for code in found)
+        codes = [one for one in number if number[one] == max(number.values())] if code == UNKNOWN else [code]
+        if not LEARNED.isdisjoint(codes):
+            return []
+        names = (dict.fromkeys(one for code in codes for one in found.get(code, ())) for found in each)
+        best = (self._by_weight(query.sentence, own) for own in names)
+        return list(dict.fromkeys(own[0] for own in best if own))
 
     def _shared(self, word: str) -> list[str]:
         """Return what a word means that languages share with English or a table: "man", "strand"; or []."""

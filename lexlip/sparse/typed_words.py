@@ -44,16 +44,18 @@ class Typed(NamedTuple):
         columns: of its content words, in order, without repeats.
         number: of its content words, n, with those that the vocabulary lacks, without repeats.
         alone: it has no function word, or only one content word.
+        least: share of the words' queries in a sentence.
     """
 
     columns: list[int]
     number: int
     alone: bool
+    least: float = LEAST
 
     @property
     def share(self) -> float:
         """The share of the words' queries, a."""
-        return max(2.0 ** (1 - self.number), LEAST) if self.alone else LEAST
+        return max(2.0 ** (1 - self.number), self.least) if self.alone else self.least
 
 
 def as_query(sentence: Vector, typed: Typed, keywords: Rows | None, most: int | None = None) -> Vector:

@@ -13,6 +13,7 @@ from lexlip.models.word_table import (
     likely_table,
     merged,
     named,
+    named_in,
     read_tables,
     table_to_show,
     translated,
@@ -164,6 +165,25 @@ def test_what_is_longer_than_any_compound_is_not_taken_apart(
     assert tables["de"].named("hundeleine")
     monkeypatch.setattr("lexlip.models.word_table.LONGEST", len("hundeleine") - 1)
     assert tables["de"].named("hundeleine") == []
+
+
+def test_names_without_the_endings_of_a_sentence(tables: dict[str, WordTable], tmp_path: Path) -> None:
+    read_lines.cache_clear()
+    own = "cane\tdog it\ncani\tangle en-x\nsnö\tsnow sv\nкот\tcat bg ru\nсобака\tdog ru\n개\tdog ko\n"
+    (tmp_path / NAMES).write_bytes(gzip.compress("".join(sorted(own.splitlines(True))).encode()))
+    for word, english in {
+        "cani": {"en-x": ["angle"], "it": ["dog"]},
+        "собаку": {"ru": ["dog"]},
+        "котами": {"ru": ["cat"]},
+        "개들을": {"ko": ["dog"]},
+        "개는": {"ko": ["dog"]},
+        "개": {"ko": ["dog"]},
+        "snöar": {"sv": ["snow"]},
+        "들을": {},
+        "": {},
+    }.items():
+        assert (word, named_in(word)) == (word, english)
+    read_lines.cache_clear()
 
 
 NAMED = "kedi\tcat tr\nkot\tangle sl\tcat pl\nsnöig\tsnow sv\n"

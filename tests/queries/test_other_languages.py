@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
+from anserini_bridge.sparse_rows import Rows
 from lexlip.errors import ModelError
 from lexlip.models.language_model import read_lines
 from lexlip.models.model_folder import model_folder, read_description, read_words
@@ -319,7 +321,7 @@ def test_words_that_may_be_names(with_table: OtherLanguages) -> None:
 def with_names(with_table: OtherLanguages, folder: Path) -> Iterator[OtherLanguages]:
     """Names beside the folder: kedi, which the encoder does not know, is a cat, and kot a cat or snow."""
     read_lines.cache_clear()
-    names = "kar\tsnow tr\nkedi\tcat tr\nkot\tcat pl\tsnow sl\nsnih\tsnow cs\n"
+    names = "kar\tsnow tr\nkedi\tcat tr\nkot\tcat pl\tsnow sl\nsnih\tsnow sk\nzima\tsnow cs\n"
     folder.with_name(NAMES_FILE).write_bytes(gzip.compress(names.encode()))
     yield with_table
     folder.with_name(NAMES_FILE).unlink()
@@ -332,10 +334,14 @@ def test_names_of_a_language_without_a_table(with_names: OtherLanguages) -> None
         ("Kedi", "und", [cat]),
         ("kar kedi", "tr", [snow, cat]),
         ("2019 kedi", "tr", [cat]),
-        ("kedi snih", "und", []),  # no language has both
+        ("kedi snih", "und", [cat, snow]),  # two languages have as many
+        ("kedi snih", "sk", [snow]),
+        ("kedi zima", "und", []),  # which may be Czech
+        ("kedi zima", "cs", []),
         ("kedi", "pl", []),
         ("kot", "sl", [snow]),
-        ("kedi Quark", "und", []),
+        ("kedi Quark", "und", [cat]),
+        ("kot kar kedi", "und", [snow, cat]),  # as Turkish has two
     ):
         asked = Query(text, text, language=language)
         assert (text, with_names.typed(asked).columns) == (text, columns)
@@ -343,6 +349,18 @@ def test_names_of_a_language_without_a_table(with_names: OtherLanguages) -> None
     assert [with_names.knows(text) for text in ("kedi", "kedi quark", "犬")] == [True, False, True]
     asked = with_names.read(parse_query("kar -kedi", language="tr"))
     assert (asked.sentence, asked.without) == ("kar", ("cat",))
+
+
+def test_names_of_some_words_are_a_fourth_of_a_sentence(with_names: OtherLanguages) -> None:
+    query, snow = Query("", "犬 und snih", language="sk"), with_names.words.index("snow")
+    keywords = Rows.of(csr_matrix(np.eye(len(with_names.words), dtype=np.float32)))
+    sentence = with_names.encode(query.sentence)
+    expected = 3 / 4 * sentence
+    expected[snow] += np.linalg.norm(sentence) / 4
+    found = with_names.vector(query, keywords)
+    others = np.delete(np.arange(len(found)), snow)
+    np.testing.assert_allclose(found[others], expected[others], rtol=1e-6)
+    assert found[snow] >= expected[snow] > 0  # as typed words rise
 
 
 def test_a_word_that_is_only_guessed_is_unknown(with_names: OtherLanguages) -> None:

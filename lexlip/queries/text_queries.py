@@ -34,7 +34,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import OF_OTHERS, likely_table, named, word_tables
+from lexlip.models.word_table import likely_table, named, word_tables
 from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -168,11 +168,15 @@ class TextQueries:
             return True
         strange = [word for word in content if word not in self._lexicon]
         foreign = [word for word in strange if self._is_foreign_word(folder, word)]
-        if (
-            len(strange) == len(content)
-            and foreign
-            and self._is_rather_foreign(folder, text, foreign, content)
-        ):
+        accented = {
+            word
+            for word in words_in(text)
+            if word in strange and not word.isascii() and not self._is_english_word(folder, word)
+        }  # and no name, as it has no capital
+        is_half = 2 * len(accented.union(foreign)) >= len(content)
+        if foreign and accented and is_half and _english_alone().isdisjoint(words):
+            return True  # "röd buss", "flicka äter glass"
+        if len(strange) == len(content) and self._is_rather_foreign(folder, text, {*foreign, *accented}):
             return True
         lacked = [word for word in strange if word not in QUERY_WORDS]
         plain = [word for word in content if word not in QUERY_WORDS]
@@ -190,22 +194,24 @@ class TextQueries:
             if code != ENGLISH
         )
 
-    def _is_rather_foreign(
-        self, folder: Path, text: str, foreign: Collection[str], content: Collection[str]
-    ) -> bool:
+    def _is_rather_foreign(self, folder: Path, text: str, foreign: Collection[str]) -> bool:
         """Return whether a text without words of the lexicon is foreign, given those that are.
 
         Half of its words are; or no function word is English alone, and none of the others, a slip or a name.
         """
-        others = [word for word in words_in(text) if word.lower() in content and word.lower() not in foreign]
-        marked = [word for word in others if word.islower() and OF_OTHERS.search(word)]
-        if 2 * (len(foreign) + len(marked)) >= len(content):
+        content = [word for word in words_in(text) if is_content_word(word.lower()) and not word.isdigit()]
+        others = [word for word in content if word.lower() not in foreign]
+        if 2 * len(others) <= len(content):
             return True
-        return _english_alone().isdisjoint(words_in(text.lower())) and all(
-            bool(found.languages)
-            if (found := elsewhere(folder, word))
-            else word.islower() and not self._is_english_word(folder, word)
-            for word in others
+        return (
+            bool(foreign)
+            and all(
+                bool(found.languages)
+                if (found := elsewhere(folder, word))
+                else word.islower() and not self._is_english_word(folder, word)
+                for word in others
+            )
+            and _english_alone().isdisjoint(words_in(text.lower()))
         )
 
     def _is_foreign_word(self, folder: Path, word: str) -> bool:

@@ -435,6 +435,9 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
         "Dziewczyna na plaży",
         "bejzbol",
         "GÜN BATIMI",
+        "röd buss",
+        "flicka äter glass",
+        "arabasız sokak",
     )
     for text in (
         "rua sem carros",
@@ -444,11 +447,27 @@ def test_words_that_no_list_has(monkeypatch: pytest.MonkeyPatch) -> None:
         assert queries.shown_in(queries.read(parse_query(text))) == ""
     rare = ("kombucha", "Kowalski", "cosplay", "floristry", "hydrazide", "the bejzbol", "bejzbol dog")
     slips = ("buterfly", "bycicle", "girrl", "snowboardign", "13th", "qwxyzk", "Whiteowl2", "sady")
+    names = ("Malmö bus", "Łódź street", "Björn on a bike", "garçon with tray", "gyōza", "jalapeño pizza")
     for text in foreign:
         assert (text, queries.read(parse_query(text)).language) == (text, "und")
     files = ("IMG_1234", "img-1234")
-    for text in (*rare, *slips, *files):
+    for text in (*rare, *slips, *names, *files):
         assert (text, queries.read(parse_query(text)).language) == (text, "en")
+
+
+@pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")
+def test_names_of_some_words_of_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, PACKAGE)
+    queries = TextQueries("mini")
+    for text, language, english in (
+        ("빨간 우산을 쓴 여자", "ko", ["umbrella", "woman"]),
+        ("빨간 우산을 쓴 여자", "und", ["umbrella", "woman"]),
+        ("собаку на снегу", "ru", ["dog", "snow"]),
+        ("karda koşan köpek", "und", ["dog"]),
+        ("pes běží po pláži", "cs", []),  # of which the encoder knows more
+    ):
+        query = Query(text, text, language=language)
+        assert (text, [queries.vocabulary.words[one] for one in queries.held(query)]) == (text, english)
 
 
 @pytest.mark.skipif(not PACKAGE.is_dir(), reason="lexlip-languages is not in this folder, but in a clone")

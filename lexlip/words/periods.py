@@ -5,13 +5,8 @@ from __future__ import annotations
 import re
 from datetime import date, timedelta
 
-_SEASONS = {
-    "spring": 3,
-    "summer": 6,
-    "autumn": 9,
-    "fall": 9,
-    "winter": 12,
-}  # their first months, in the north
+# Their first months, in the north.
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _PERIOD = re.compile(
     r"(?:(?<![\w'’-])(?:taken|from|in|of|during)\s+)*(?:(?<![\w'’-])the\s+)?(?<![\w'’-])"
     r"(?:(?P<yesterday>yesterday)"

@@ -96,6 +96,8 @@ class Commands(click.Group):
             return super().invoke(context)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
         except Exception as error:
             said = _for_users(error)
             if said is None:

@@ -9,7 +9,13 @@ from click.testing import CliRunner
 import lexlip
 from anserini_bridge.errors import BridgeError, IndexNotFound
 from lexlip.cli import main
-from lexlip.cli.exit_codes import Interrupted, UserError, interruptible, terminated_as_interrupted
+from lexlip.cli.exit_codes import (
+    Commands,
+    Interrupted,
+    UserError,
+    interruptible,
+    terminated_as_interrupted,
+)
 from lexlip.data import UnreadableImage
 from lexlip.errors import ConfigError, DataError, LexLIPError, ModelError
 
@@ -31,6 +37,15 @@ def test_ctrl_c_says_how_to_go_on() -> None:
     with pytest.raises(Interrupted) as caught, interruptible("start again"):
         raise KeyboardInterrupt
     assert (caught.value.message, caught.value.exit_code) == ("interrupted: start again", 130)
+
+
+def test_ctrl_c_in_a_command_that_has_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Commands, "get_command", press)  # as its module is loaded
+    done = CliRunner().invoke(main, ["search", "dog"])
+    assert (done.exit_code, done.stderr) == (130, "Error: interrupted\n")
 
 
 def test_sigterm_is_as_ctrl_c() -> None:

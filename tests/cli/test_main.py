@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -92,6 +93,24 @@ def test_python_m_lexlip(run_python: RunPython) -> None:
     assert result.returncode == 0
     assert result.stdout.startswith("Usage: lexlip [OPTIONS] COMMAND")
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(("before", "code"), [("default_int_handler", -signal.SIGINT), ("SIG_IGN", 0)])
+def test_ctrl_c_at_the_start_leaves_no_traceback(run_python: RunPython, before: str, code: int) -> None:
+    """While modules are imported; where Ctrl-C is ignored, as behind nohup, it stays so."""
+    begin = f"""
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.{before})
+class Press:
+    def find_spec(name, *_):
+        if name == "lexlip.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Press)
+sys.argv = ["lexlip", "--help"]
+runpy.run_module("lexlip.__main__", run_name="__main__")
+"""
+    done = run_python("-c", begin)
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 def test_letters_that_the_output_cannot_show_are_replaced(lexlip: Run, photos: Path) -> None:

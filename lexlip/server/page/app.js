@@ -77,10 +77,11 @@ class App extends Component {
 
 	go(wanted, { replace = false, state = {} } = {}) {
 		const query = ordered(wanted);
+		const address = writeAddress(query);
 		this.remember();
-		if (writeAddress(query) === writeAddress(this.state.query)) replace = true;
+		if (address === writeAddress(this.state.query)) replace = true;
 		const words = query.picture === this.state.query.picture ? history.state?.words : undefined;
-		history[replace ? "replaceState" : "pushState"]({ ...state, words }, "", writeAddress(query));
+		history[replace ? "replaceState" : "pushState"]({ ...state, words }, "", address);
 		this.turn(query, 0);
 	}
 
@@ -140,17 +141,12 @@ class App extends Component {
 			const limit = this.state.status?.limits?.k ?? Infinity;
 			results = asks(query) ? new Results(query, picture, history.state?.words, limit) : new Listing(query, limit);
 			this.setState({ waiting: true });
-			if (
-				!(await this.attempt(
-					() => results.more(signal),
-					() => this.search(scroll, query),
-				))
-			)
-				return;
+			const again = () => this.search(scroll, query);
+			if (!(await this.attempt(() => results.more(signal).catch(this.refused), again))) return;
 			if (signal.aborted) return;
 			this.keep(name, results);
 		}
-		if (scroll) await told; // so that what is above the photos has its height
+		if (scroll) await told; // what is above the photos has its height then
 		if (signal.aborted) return;
 		const fresh = results !== this.state.results;
 		this.setState(
@@ -162,12 +158,18 @@ class App extends Component {
 		);
 	}
 
+	/** A refused query has no hits, not even those before it. */
+	refused = (error) => {
+		if (error instanceof Problem && !error.passes) this.setState({ results: null, said: "" });
+		throw error;
+	};
+
 	keep(name, results) {
 		this.kept.set(name, results);
 		if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
 	}
 
-	/** A picture's heaviest words go into the address, which can be shared; the history of the tab keeps all. */
+	/** The address, which can be shared, has a picture's heaviest words; the tab's history has all. */
 	words(query, results) {
 		const { terms } = results.answer;
 		if (!query.picture || query.terms || !Object.keys(terms).length) return;
@@ -185,7 +187,7 @@ class App extends Component {
 		else this.stuck = results;
 	};
 
-	/** Do what needs the server; `again` once it is back, if it is gone. */
+	/** Do what needs the server; `again` once it is back. */
 	async attempt(work, again) {
 		try {
 			await work();
@@ -258,10 +260,12 @@ class App extends Component {
 		return `more than ${photos(length)} fit${known(answer.well) ? " well" : ""}`;
 	}
 
-	async start() {
-		const [facets, albums] = await Promise.all(["facets", "albums"].map((what) => get(what).catch(() => null)));
-		if (facets) this.setState({ facets });
-		if (albums) this.setState({ albums });
+	start() {
+		for (const what of ["facets", "albums"])
+			get(what).then(
+				(found) => this.setState({ [what]: found }),
+				() => {},
+			);
 	}
 
 	async tell(signal) {
@@ -294,7 +298,7 @@ class App extends Component {
 		this.search();
 	};
 
-	/** An album was changed: what it showed is asked for again. */
+	/** An album was changed: ask again for what it showed. */
 	albums = (albums, name) => {
 		this.setState({ albums });
 		for (const [identity, { query }] of this.kept) if (query.album === name) this.kept.delete(identity);
@@ -308,7 +312,7 @@ class App extends Component {
 	};
 
 	dragged = (event) => {
-		if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
+		if (!event.dataTransfer?.types.includes("Files")) return;
 		event.preventDefault();
 		if (event.type === "drop") {
 			this.setState({ dropping: false });
@@ -350,7 +354,7 @@ class App extends Component {
 		if (at + step > results.length - 10) this.more();
 	};
 
-	/** Whether the server shows pictures of photos, or has their files too; the answer comes with the status. */
+	/** Whether the server shows photos, or has their files too, as its status says. */
 	get pictures() {
 		return this.state.status?.photos !== "none";
 	}

@@ -46,12 +46,14 @@ function Chip({ chip, name, heaviest, query, onChange }) {
 	};
 	const keys = (event) => {
 		if (event.ctrlKey || event.metaKey || event.altKey) return;
+		const up = () => stepped(query, word, true);
+		const drop = () => multiplied(query, word, 0);
 		const next = {
-			"+": () => stepped(query, word, true),
-			"=": () => stepped(query, word, true),
+			"+": up,
+			"=": up,
 			"-": () => stepped(query, word, false),
-			Delete: () => multiplied(query, word, 0),
-			Backspace: () => multiplied(query, word, 0),
+			Delete: drop,
+			Backspace: drop,
 		}[event.key]?.();
 		if (!next) return;
 		event.preventDefault();

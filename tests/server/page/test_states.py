@@ -115,10 +115,18 @@ def test_what_is_wrong_with_a_question_is_said(visit: Visit, site: str, collecti
     collection.limit = 1
     search_for(page, "snow")
     expect(page.locator(".wrong")).to_have_text("k is too large")
+    expect(page.locator(".hit")).to_have_count(0)  # those of "dog" are not those of "snow"
     collection.limit = 1000
     search_for(page, "play")
     expect(page.locator(".wrong")).to_have_count(0)
     expect_hits(page, ids(collection, q="play"))
+
+
+def test_a_very_long_word_fits_into_the_page(visit: Visit, site: str) -> None:
+    for query in ("w" * 900, f"dog {'w' * 900}"):  # nothing fits, and a chip
+        page = visit(f"{site}?q={query}", 360)
+        expect(page.locator(".unknown, .none").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
 def test_the_index_is_updated(visit: Visit, site: str, collection: Collection) -> None:

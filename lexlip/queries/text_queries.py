@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
 SHORT = 5  # letters of a word that may be a slip
 MIXED = 3  # content words of an English query of which some may be of other languages
-_LEAVES_OUT = re.compile(LEAVE_OUT, re.IGNORECASE)
-_NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
+_NUMBERED = r"[^\W\d][_-]?\d"  # "IMG_1234", "dsc-01"
 
 
 class TextQueries:
@@ -181,7 +180,7 @@ class TextQueries:
         others = _of_others(self._lexicon)
         if others.issuperset(content) or not (foreign or others.issuperset(strange)):
             return False
-        if foreign and _LEAVES_OUT.search(text):
+        if foreign and re.search(LEAVE_OUT, text, re.IGNORECASE):
             return True
         return any(
             (foreign or not (functions & others).isdisjoint(words))
@@ -198,7 +197,7 @@ class TextQueries:
         Half of its words are; or no function word is English alone, and none of the others, a slip or a name.
         """
         others = [word for word in words_in(text) if word.lower() in content and word.lower() not in foreign]
-        marked = [word for word in others if word.islower() and OF_OTHERS.search(word)]
+        marked = [word for word in others if word.islower() and re.search(OF_OTHERS, word)]
         if 2 * (len(foreign) + len(marked)) >= len(content):
             return True
         return _english_alone().isdisjoint(words_in(text.lower())) and all(
@@ -229,7 +228,7 @@ class TextQueries:
         content = [word for word in words if is_content_word(word) and word not in _of_others(self._lexicon)]
         return (
             bool(content)
-            and not _NUMBERED.search(text)
+            and not re.search(_NUMBERED, text)
             and _english_alone().isdisjoint(words)
             and self._lexicon.isdisjoint(words)
             and not any(self._is_english_word(folder, word) for word in content)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from lexlip.queries.query_language import forms
 from lexlip.words.function_words import FUNCTION_WORDS
@@ -35,8 +35,7 @@ Texts = Mapping[str, Sequence[Sequence[str]]]
 """The texts that come with a photo, by field, each as its words."""
 
 
-@dataclass(frozen=True)
-class Phrase:
+class Phrase(NamedTuple):
     """Words that must stand beside each other in one text; one word is the rule.
 
     Attributes:

@@ -79,17 +79,16 @@ _BACK = r"(?i)(?:\s+\w+)?\s+(?:it|them|him|her)\b|\s+on\s*(?:$|[^\w\s])"
 _NAMED = "photos?|photographs?|pictures?|pics?|images?|snaps?|snapshots?|shots?"
 _OF_A_PHOTO = r"(?:of|with|from|showing)"
 _DETERMINED = r"(?:(?:all|any|some|a|an|the|my|our|of|every)\s+)*"
-_REQUEST = re.compile(  # how people ask another one for photos
-    r"\s*(?:(?:please|(?:can|could|would)\s+you)\s+)*(?:"
+_REQUEST = (  # how people ask another one for photos
+    r"(?i)\s*(?:(?:please|(?:can|could|would)\s+you)\s+)*(?:"
     r"(?:(?:show|find|give|get)\s+(?:me|us)|find|search(?:\s+for)?|(?:i(?:'m|\s+am)\s+)?look(?:ing)?\s+for"
     r"|i(?:\s+want|'d\s+like|\s+would\s+like)\s+to\s+see|where\s+(?:are|is)|do\s+i\s+have)\s+"
     rf"{_DETERMINED}(?:{_NAMED})\s+{_OF_A_PHOTO}\s+"
     r"|(?:show|find)\s+(?:me|us)\s+"
     rf"|{_DETERMINED}(?:photos|pictures|pics|images)\s+{_OF_A_PHOTO}\s+"
-    r')(?=["“]?\w)',
-    re.IGNORECASE,
+    r')(?=["“]?\w)'
 )
-_OWNED = re.compile(r"(?<=\w'[sS])\s+(?:photos|pictures|pics|images)\s*$", re.IGNORECASE)
+_OWNED = r"(?i)(?<=\w's)\s+(?:photos|pictures|pics|images)\s*$"
 
 _NO_THING = frozenset("access admittance entrance entry evil exit longer vacancy way".split())
 _THINGS_IN_ING = frozenset("awning building ceiling king painting railing ring string swing wing".split())
@@ -229,8 +228,8 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
 
 def without_request(text: str) -> str:
     """Return what a text asks photos of: "show me photos of dogs" asks for dogs, "Anna's photos" for Anna."""
-    found = _REQUEST.match(text)
-    return _OWNED.sub("", text[found.end() :] if found else text)
+    found = re.match(_REQUEST, text)
+    return re.sub(_OWNED, "", text[found.end() :] if found else text)
 
 
 def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:

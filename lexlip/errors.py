@@ -70,7 +70,7 @@ def writing_index(index: str | Path) -> AbstractContextManager[None]:
     return writing(f"the index {index}", "; to make it elsewhere, give --index ELSEWHERE")
 
 
-_OUT_OF_MEMORY = (
+_OUT_OF_MEMORY = re.compile(
     "bad_alloc|(can't|[Cc]annot|[Ff]ailed to|not) (allocate|enough) memory|can't start new thread"
     "|AllocateRaw|failed to map segment|Map failed"
 )
@@ -83,7 +83,7 @@ def out_of_memory(error: BaseException) -> bool:
     """Return whether an error of any library says that there is no more memory."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
-    return re.search(_OUT_OF_MEMORY, str(error)) is not None
+    return _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 def _of_the_system(error: Exception) -> str | None:

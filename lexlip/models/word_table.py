@@ -250,8 +250,8 @@ def likely_table(text: str) -> str:
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
     functions: Counter[str] = Counter()
-    strange = not is_latin(folded(text)) or re.search(OF_OTHERS, text.lower())  # º is a letter, too
-    if folder is None or strange:
+    # in small letters, as º is a letter, too
+    if folder is None or not is_latin(folded(text)) or re.search(OF_OTHERS, text.lower()):
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}

@@ -71,7 +71,7 @@ _NEGATION = (
     rf"(?<![\w'’-])(?:no|without|not\s+any|but\s+not)\s+{_ARTICLE}"
     rf"(?P<words>{_WORD}(?:(?:{_COMMA}{_WORD})*{_OR}{_WORD})?)(?![\w'’-])"
 )
-_MAY_NEGATE = re.compile('no|without|["“]', re.IGNORECASE)  # most sentences have none: they are read at once
+_MAY_NEGATE = re.compile('no|without|["“]', re.IGNORECASE)  # without one, nothing is left out
 _BETWEEN = rf"(?i){_OR}|{_COMMA}"
 _NEXT = r"\s*(\w*)"
 _BACK = r"(?i)(?:\s+\w+)?\s+(?:it|them|him|her)\b|\s+on\s*(?:$|[^\w\s])"

@@ -250,7 +250,7 @@ def likely_table(text: str) -> str:
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
     functions: Counter[str] = Counter()
-    # in small letters, as º is a letter, too
+    # folded, as º is a letter, too
     if folder is None or not is_latin(folded(text)) or re.search(OF_OTHERS, text.lower()):
         return ""
     for word in words_in(text.lower()):

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,8 +213,7 @@ class _Flat:
         return Rows(self.weights[places].astype(np.int64), words, starts, (len(documents), width))
 
 
-@dataclass(frozen=True)
-class _Opened:
+class _Opened(NamedTuple):
     metadata: IndexMetadata
     words: tuple[str, ...]
     flat: _Flat

@@ -26,9 +26,9 @@ _KINDS = {
     stat.S_IFBLK: "device",
     stat.S_IFDIR: "folder",
 }
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_NO_BRACKET = re.compile(r"[^][{}]++")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_STRING = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+"?'
+_NO_BRACKET = r"[^][{}]++"
+_SURROGATE = "[\ud800-\udfff]"
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
@@ -86,7 +86,7 @@ def parse_json(data: str | bytes) -> Any:
 
 def _depth(text: str) -> int:
     """Return how many brackets are open at most, without those in strings."""
-    brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
+    brackets = re.sub(_NO_BRACKET, "", re.sub(_STRING, "", text))
     return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
 
 
@@ -110,7 +110,7 @@ def _fits(value: Any, form: Any, name: str) -> bool:
     """Return whether a value has a form; what is wrong inside is raised with its own name."""
     origin, inside = get_origin(form), get_args(form)
     if form is Any:
-        return not _SURROGATE.search(json.dumps(value, ensure_ascii=False))
+        return _is_whole(json.dumps(value, ensure_ascii=False))
     if origin in (Union, UnionType):
         return any(_fits_inside(value, one) for one in inside)
     if origin is Literal:
@@ -133,6 +133,11 @@ def _fits(value: Any, form: Any, name: str) -> bool:
     return _is_plain(value, form)
 
 
+def _is_whole(text: str) -> bool:
+    """Return whether a text holds no half of a character."""
+    return text.isascii() or not re.search(_SURROGATE, text)
+
+
 def _fits_inside(value: Any, form: Any) -> bool:
     try:
         return _fits(value, form, "")
@@ -145,5 +150,5 @@ def _is_plain(value: Any, form: Any) -> bool:
         of_kind = isinstance(value, int if form is int else int | float) and not isinstance(value, bool)
         return of_kind and (0 if form is int else -(2**63)) <= value < 2**63  # NaN is not
     if form is str:
-        return isinstance(value, str) and "\0" not in value and not _SURROGATE.search(value)
+        return isinstance(value, str) and "\0" not in value and _is_whole(value)
     return isinstance(value, form)

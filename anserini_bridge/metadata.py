@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -75,6 +76,12 @@ class IndexHeader:
     created: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    @cache
+    def forms(cls) -> dict[str, Any]:
+        """Return the annotations of the fields, as `check_form` takes them."""
+        return get_type_hints(cls)
 
     def to_json(self) -> str:
         fields = dataclasses.asdict(self)
@@ -239,7 +246,7 @@ def _parse(found: dict[str, Any], form: type[Header], file: Path) -> Header:
     if missing := sorted(required - found.keys()):
         raise CorruptIndex(f"{file} lacks {', '.join(missing)}: build the index again")
     values = {field.name: found[field.name] for field in fields if field.name in found}
-    forms = get_type_hints(form)
+    forms = form.forms()
     try:
         for name, value in values.items():
             check_form(value, forms[name], name)

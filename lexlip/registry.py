@@ -6,9 +6,8 @@ torch or Java starts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Metric = Literal["cosine", "dot"]
 """How two vectors are compared."""
@@ -17,8 +16,7 @@ BM25 = "bm25"
 """The name that stands for a model when photos are searched by the words of their captions."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelKind:
+class ModelKind(NamedTuple):
     """A kind of model, implemented by "module:Class"."""
 
     implementation: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,9 +78,11 @@ def latency(
     read_metadata(index_folder)  # fails before the seconds that the rest takes
     photos = open_captioned(source, None, split)
 
+    from tempfile import TemporaryDirectory
+
     from lexlip.bench.response import grow, measure_cold, measure_latency, some_captions
 
-    with interruptible("nothing was measured"), tempfile.TemporaryDirectory(prefix="lexlip-bench-") as copy:
+    with interruptible("nothing was measured"), TemporaryDirectory(prefix="lexlip-bench-") as copy:
         searched = Path(index_folder)
         if docs is not None:
             searched = Path(copy) / "index"

@@ -19,7 +19,7 @@ from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory, what_is_miss
 from lexlip.machine.resources import LEAST, NEEDED, check_memory
 from lexlip.words.plain_text import readable
 
-_NOT_OF_A_SHELL = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte
+_NOT_OF_A_SHELL = "[\ud800-\udc7f\udd00-\udfff]"  # surrogates that stand for no byte
 CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # the disk is full, or read-only
 
 
@@ -82,7 +82,8 @@ class Commands(click.Group):
             try:
                 arg.encode()
             except UnicodeEncodeError:
-                raw = arg.encode(errors="surrogatepass" if _NOT_OF_A_SHELL.search(arg) else "surrogateescape")
+                of_a_shell = not re.search(_NOT_OF_A_SHELL, arg)
+                raw = arg.encode(errors="surrogateescape" if of_a_shell else "surrogatepass")
                 shown = raw.decode("utf-8", "backslashreplace")
                 raise click.UsageError(f"'{shown}' is not UTF-8", context) from None
         return super().parse_args(context, args)

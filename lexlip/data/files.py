@@ -230,7 +230,7 @@ def state_of(path: str | Path) -> FileState | None:
 # ---- where disks are mounted ----
 
 
-_ESCAPED = re.compile(rb"\\([0-7]{3})")
+_ESCAPED = rb"\\([0-7]{3})"
 
 
 def mount_points(files: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -280,5 +280,5 @@ def _mounted() -> set[str]:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:
         return set()
-    paths = (_ESCAPED.sub(lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[4]) for line in lines)
+    paths = (re.sub(_ESCAPED, lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[4]) for line in lines)
     return {os.fsdecode(path) for path in paths}

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lexlip.encoders.hub_access import DESCRIPTIONS
 from lexlip.errors import ModelError
@@ -23,8 +22,7 @@ _KINDS = {"clip": "clip", "siglip": "siglip"}  # of `lexlip.registry.MODELS`, by
 _PASSING = ("Normalize",)  # modules of sentence-transformers that leave a vector's direction
 
 
-@dataclass(frozen=True)
-class Foreign:
+class Foreign(NamedTuple):
     """A model of another library: its kind in `lexlip.registry.MODELS`, and where in the folder it lies.
 
     A `model_type` that is none of a dual encoder counts as CLIP; loading it says what it is.

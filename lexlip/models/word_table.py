@@ -31,7 +31,7 @@ ENDINGS = {
 }
 """Endings of forms that a table lacks, and what is in their place in a form that it may have."""
 UMLAUTS = {"ae": "ä", "oe": "ö", "ue": "ü"}
-_UMLAUTS = re.compile("|".join(UMLAUTS))
+_UMLAUTS = "|".join(UMLAUTS)
 OF_VERBS = {
     "de": [("t", "en"), *((f"end{ending}", "en") for ending in ("", "e", "em", "en", "er", "es"))],
     "fr": [("e", "er"), ("ent", "er"), ("ant", "er")],
@@ -73,7 +73,7 @@ OF_NAMES = {
 BETWEEN = ("", "e", "s", "n", "en", "es")  # the parts of a German compound
 SHORTEST = 3  # letters of a part
 LONGEST = 100  # letters of a compound: longer than any, as looking for its parts takes their square
-OF_OTHERS = re.compile("[ãåæðõøþ\u0100-\u0151\u0154-\u024f]")
+OF_OTHERS = "[ãåæðõøþ\u0100-\u0151\u0154-\u024f]"
 """Letters that German, French and Spanish lack; œ they have."""
 
 
@@ -162,7 +162,7 @@ class WordTable:
             yield irregular[word]
         yield from self._forms(word)
         yield from self._infinitives(word)
-        umlauts = _UMLAUTS.sub(lambda found: UMLAUTS[found[0]], word) if self.language == "de" else word
+        umlauts = re.sub(_UMLAUTS, lambda found: UMLAUTS[found[0]], word) if self.language == "de" else word
         if umlauts != word:
             yield from self._rarer_forms(umlauts)
 
@@ -286,7 +286,8 @@ def likely_table(text: str) -> str:
     folder, tables = installed(), word_tables()
     votes: defaultdict[str, float] = defaultdict(float)
     functions: Counter[str] = Counter()
-    if folder is None or not is_latin(folded(text)) or OF_OTHERS.search(text.lower()):  # º is a letter, too
+    # folded, as º is a letter, too
+    if folder is None or not is_latin(folded(text)) or re.search(OF_OTHERS, text.lower()):
         return ""
     for word in words_in(text.lower()):
         have = {language for language, words in QUERY_LANGUAGES.items() if word in words}

@@ -55,44 +55,43 @@ SWAP = 0.9  # edits that two neighbouring letters count which changed places: th
 LETTERS = 3  # of a word for each edit that it may have; one edit is always allowed
 SHORTEST = 3  # a shorter word resembles too many
 
-_FACTOR = re.compile(r"\d+\.?\d*|\.\d+")
+_FACTOR = r"\d+\.?\d*|\.\d+"
 _WEIGHT = re.compile(r"\^([-+.\d].*|)")
 
 FIELDS = ("caption", "name", "folder", "text")
 DATE = "date"  # of `Query.narrowed`, with the first and the last day: "2019-06-01/2019-08-31"
 _EXAMPLES, _EXAMPLE = {"near": "{0}:48.1,11.6 or {0}:lyon"}, '{0}:anna or {0}:"anna maria"'
-_NARROWED = re.compile(rf'(?<!\S)({"|".join((*FIELDS, "near"))}):(["“][^"“”]*["”]|\S*)', re.IGNORECASE)
+_NARROWED = rf'(?i)(?<!\S)({"|".join((*FIELDS, "near"))}):(["“][^"“”]*["”]|\S*)'
 
-_FOLDERS = re.compile(r"[^\"“”]*/")
+_FOLDERS = r"[^\"“”]*/"
 _QUOTED = re.compile(r'["“]([^"“”]*)["”]')
 _WORD = r"[^\W\d_]+"
 _ARTICLE = r"(?:(?:an?|any|the)\s+)?"
 _OR = rf"(?:\s*,)?\s+(?:or|nor|and(?=\s+(?:\w+s|people|men|women|children)\b))\s+{_ARTICLE}"
 _COMMA = rf"\s*,\s*{_ARTICLE}"
-_NEGATION = re.compile(
-    r"(?:\b(?:(?:but|and)\s+)?with\s+|\b(?:but|and|there\s+(?:is|are))\s+|,\s*)?"  # goes with it
+_NEGATION = (
+    r"(?i)(?:\b(?:(?:but|and)\s+)?with\s+|\b(?:but|and|there\s+(?:is|are))\s+|,\s*)?"  # goes with it
     rf"(?<![\w'’-])(?:no|without|not\s+any|but\s+not)\s+{_ARTICLE}"
-    rf"(?P<words>{_WORD}(?:(?:{_COMMA}{_WORD})*{_OR}{_WORD})?)(?![\w'’-])",
-    re.IGNORECASE,
+    rf"(?P<words>{_WORD}(?:(?:{_COMMA}{_WORD})*{_OR}{_WORD})?)(?![\w'’-])"
 )
-_BETWEEN = re.compile(rf"{_OR}|{_COMMA}", re.IGNORECASE)
-_NEXT = re.compile(r"\s*(\w*)")
-_BACK = re.compile(r"(?:\s+\w+)?\s+(?:it|them|him|her)\b|\s+on\s*(?:$|[^\w\s])", re.IGNORECASE)
+_MAY_NEGATE = re.compile('no|without|["“]', re.IGNORECASE)  # without one, nothing is left out
+_BETWEEN = rf"(?i){_OR}|{_COMMA}"
+_NEXT = r"\s*(\w*)"
+_BACK = r"(?i)(?:\s+\w+)?\s+(?:it|them|him|her)\b|\s+on\s*(?:$|[^\w\s])"
 
 _NAMED = "photos?|photographs?|pictures?|pics?|images?|snaps?|snapshots?|shots?"
 _OF_A_PHOTO = r"(?:of|with|from|showing)"
 _DETERMINED = r"(?:(?:all|any|some|a|an|the|my|our|of|every)\s+)*"
-_REQUEST = re.compile(  # how people ask another one for photos
-    r"\s*(?:(?:please|(?:can|could|would)\s+you)\s+)*(?:"
+_REQUEST = (  # how people ask another one for photos
+    r"(?i)\s*(?:(?:please|(?:can|could|would)\s+you)\s+)*(?:"
     r"(?:(?:show|find|give|get)\s+(?:me|us)|find|search(?:\s+for)?|(?:i(?:'m|\s+am)\s+)?look(?:ing)?\s+for"
     r"|i(?:\s+want|'d\s+like|\s+would\s+like)\s+to\s+see|where\s+(?:are|is)|do\s+i\s+have)\s+"
     rf"{_DETERMINED}(?:{_NAMED})\s+{_OF_A_PHOTO}\s+"
     r"|(?:show|find)\s+(?:me|us)\s+"
     rf"|{_DETERMINED}(?:photos|pictures|pics|images)\s+{_OF_A_PHOTO}\s+"
-    r')(?=["“]?\w)',
-    re.IGNORECASE,
+    r')(?=["“]?\w)'
 )
-_OWNED = re.compile(r"(?<=\w'[sS])\s+(?:photos|pictures|pics|images)\s*$", re.IGNORECASE)
+_OWNED = r"(?i)(?<=\w's)\s+(?:photos|pictures|pics|images)\s*$"
 
 _NO_THING = frozenset("access admittance entrance entry evil exit longer vacancy way".split())
 _THINGS_IN_ING = frozenset("awning building ceiling king painting railing ring string swing wing".split())
@@ -240,13 +239,15 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
 
 def without_request(text: str) -> str:
     """Return what a text asks photos of: "show me photos of dogs" asks for dogs, "Anna's photos" for Anna."""
-    found = _REQUEST.match(text)
-    return _OWNED.sub("", text[found.end() :] if found else text)
+    found = re.match(_REQUEST, text)
+    return re.sub(_OWNED, "", text[found.end() :] if found else text)
 
 
 def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return a text with spaces in place of its fields, and these."""
-    found = list(_NARROWED.finditer(text))
+    if ":" not in text:
+        return text, ()
+    found = list(re.finditer(_NARROWED, text))
     for one in found:
         if not words_in(spelled(one[2])):
             raise QueryError(
@@ -256,7 +257,7 @@ def _read_fields(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     places = {one[2].strip('"“”').casefold(): one[0] for one in found if one[1].lower() == "near"}
     if len(places) > 1:
         raise QueryError(f"a photo is near one place: give {' or '.join(places.values())}, not both")
-    rest = _NARROWED.sub(lambda one: " " * len(one[0]), text)
+    rest = re.sub(_NARROWED, lambda one: " " * len(one[0]), text)
     return rest, tuple((one[1].lower(), _value(one[1].lower(), one[2])) for one in found)
 
 
@@ -266,7 +267,7 @@ def _value(name: str, typed: str) -> str:
     Of a path the end is the name of the file; "24/7" is none.
     """
     words = spelled(typed).strip()
-    file = _FOLDERS.sub("", words) if name == "name" else ""
+    file = re.sub(_FOLDERS, "", words) if name == "name" else ""
     words = file if "." in file and words_in(file) else words
     return f'"{words}"' if " " in words and typed[0] not in '"“' else words
 
@@ -289,7 +290,7 @@ def _mark(token: str, place: str) -> tuple[str, str, float] | None:
     if sign == "-" and rest:
         raise QueryError(f"{token!r}{where} is not understood: a word that is left out has no weight")
     factor = rest.removeprefix("^")
-    if (rest or weighed) and (not _FACTOR.fullmatch(factor) or float(factor) > LARGEST_FACTOR):
+    if (rest or weighed) and (not re.fullmatch(_FACTOR, factor) or float(factor) > LARGEST_FACTOR):
         raise QueryError(
             f"{token!r}{where} needs a number from 0 to {LARGEST_FACTOR:g} after ^, not {factor!r}"
         )
@@ -302,13 +303,15 @@ def read_negations(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
     The quotation marks that keep a negation as text are taken away. Of a text that only leaves words out, ""
     is left.
     """
+    if not _MAY_NEGATE.search(text):
+        return text, {}
     said = Counter(re.findall(r"[^\W_]+", text.lower()))
 
     def things(named: str) -> tuple[str, ...]:
-        words = tuple(word.lower() for word in _BETWEEN.split(named))
+        words = tuple(word.lower() for word in re.split(_BETWEEN, named))
         return words if all(is_thing(word, said) for word in words) else ()
 
-    return read_negations_by(_NEGATION, text, things)
+    return read_negations_by(re.compile(_NEGATION), text, things)
 
 
 def read_negations_by(
@@ -378,10 +381,10 @@ def is_thing(word: str, said: Mapping[str, int]) -> bool:
 
 def ends_before(rest: str, function_words: Collection[str]) -> bool:
     """Return whether a noun phrase has ended, given the rest of the sentence."""
-    following = _NEXT.match(rest)
+    following = re.match(_NEXT, rest)
     assert following is not None
     following_word = following[1].lower()
-    return (not following_word or following_word in function_words) and not _BACK.match(rest)
+    return (not following_word or following_word in function_words) and not re.match(_BACK, rest)
 
 
 def nearest_words(word: str, counts: Mapping[str, int], number: int, letters: int = LETTERS) -> list[str]:

@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 
 SHORT = 5  # letters of a word that may be a slip
 MIXED = 3  # content words of an English query of which some may be of other languages
-_LEAVES_OUT = re.compile(LEAVE_OUT, re.IGNORECASE)
-_NUMBERED = re.compile(r"[^\W\d][_-]?\d")  # "IMG_1234", "dsc-01"
+_NUMBERED = r"[^\W\d][_-]?\d"  # "IMG_1234", "dsc-01"
 
 
 class TextQueries:
@@ -185,7 +184,7 @@ class TextQueries:
         others = _of_others(self._lexicon)
         if others.issuperset(content) or not (foreign or others.issuperset(strange)):
             return False
-        if foreign and _LEAVES_OUT.search(text):
+        if foreign and re.search(LEAVE_OUT, text, re.IGNORECASE):
             return True
         return any(
             (foreign or not (functions & others).isdisjoint(words))
@@ -235,7 +234,7 @@ class TextQueries:
         content = [word for word in words if is_content_word(word) and word not in _of_others(self._lexicon)]
         return (
             bool(content)
-            and not _NUMBERED.search(text)
+            and not re.search(_NUMBERED, text)
             and _english_alone().isdisjoint(words)
             and self._lexicon.isdisjoint(words)
             and not any(self._is_english_word(folder, word) for word in content)

@@ -30,7 +30,7 @@ FROM_WHERE = "a distance is from a place: give one, as near:48.1,11.6 or near:ly
 LAST = "\U0010ffff"  # sorts after everything
 _FAR = 9 * 10**9
 """Seconds from 1970 on, until 2255: in nanoseconds, times of files have 64 bits."""
-_PARTS = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", re.ASCII)
+_PARTS = r"(?a)(\d{4})(?:-(\d\d)(?:-(\d\d))?)?"
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _end(period: str) -> int:
 
 def _parts(period: str) -> Sequence[str | None]:
     """Return the year, the month and the day of a date; ValueError: it has another form."""
-    found = _PARTS.fullmatch(period)
+    found = re.fullmatch(_PARTS, period)
     if found is None:
         raise ValueError(f"{period!r} is no date")
     return found.groups()

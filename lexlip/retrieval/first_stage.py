@@ -11,9 +11,9 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -322,8 +322,7 @@ class Renewed(Generic[T]):
         self._now.release()
 
 
-@dataclass(frozen=True)
-class Opened(Generic[Header, Searcher]):
+class Opened(NamedTuple, Generic[Header, Searcher]):
     """A state of an index: what it says about itself, and what searches it."""
 
     metadata: Header

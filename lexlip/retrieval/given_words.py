@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from lexlip.queries.query_language import forms
 from lexlip.words.function_words import FUNCTION_WORDS
@@ -22,7 +22,7 @@ _MONTHS = tuple(
 )
 _MONTH, _NUMBER = rf"(?:{'|'.join(f'{one}|{one[:3]}' for one in _MONTHS)})", r"\d\d?(?:st|nd|rd|th)?"
 _WRITTEN = rf"(?:{_NUMBER}\s+{_MONTH}|{_MONTH}\s+{_NUMBER}),?\s+\d{{4}}(?![^\s?!.,;])"  # "4 July 2019"
-_QUOTED = re.compile(rf'["“]([^"“”]*)["”]|({_WRITTEN}|\S+)', re.IGNORECASE)
+_QUOTED = rf'(?i)["“]([^"“”]*)["”]|({_WRITTEN}|\S+)'
 _OWNER = re.compile(r"(?<=\w)['’]s(?!\w)", re.IGNORECASE)
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _UNSPACED = "[\u3040-\u30ff\u3400-\u9fff]"  # Japanese and Chinese: no spaces between words; slow to compile
@@ -35,8 +35,7 @@ Texts = Mapping[str, Sequence[Sequence[str]]]
 """The texts that come with a photo, by field, each as its words."""
 
 
-@dataclass(frozen=True)
-class Phrase:
+class Phrase(NamedTuple):
     """Words that must stand beside each other in one text; one word is the rule.
 
     Attributes:
@@ -88,7 +87,7 @@ def phrases(text: str) -> tuple[Phrase, ...]:
     2019". Of "Anna's" Anna counts. The first 64 phrases count.
     """
     found: list[Phrase] = []
-    for quoted, typed in _QUOTED.findall(text):
+    for quoted, typed in re.findall(_QUOTED, text):
         if quoted:
             found.append(Phrase(tuple(split_words(quoted)), exact=True))
         else:

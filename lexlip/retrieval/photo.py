@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from lexlip.data.files import modified
@@ -17,8 +16,7 @@ DatedBy = Literal["camera", "file", "unknown"]
 _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Photo:
+class Photo(NamedTuple):
     """A photo of an index.
 
     Attributes:

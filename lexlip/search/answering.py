@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from anserini_bridge import UnknownId
@@ -71,8 +72,7 @@ class Conditions(NamedTuple):
     not_given: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """A query that is encoded.
 
     Attributes:
@@ -100,7 +100,7 @@ class Asked:
     query: Query | None = None
     unknown: Sequence[str] = ()
     unread: str = ""
-    meant: Mapping[str, list[str]] = field(default_factory=dict)
+    meant: Mapping[str, list[str]] = MappingProxyType({})
     foreign: bool = False
     phrases: tuple[Phrase, ...] = ()
     path: str | None = None
@@ -337,8 +337,7 @@ class IndexState:
         )
 
 
-@dataclass
-class FoundPhoto:
+class FoundPhoto(NamedTuple):
     """A photo with its score, and the near-duplicates of it that have lower ones.
 
     `named` is what the words that people gave it add to the score.
@@ -446,7 +445,7 @@ def _grouped(state: IndexState, found: list[FoundPhoto]) -> list[FoundPhoto]:
     """Put near-duplicates behind the best of them."""
     by_id = {photo.id: photo for photo in found}
     groups = state.photos.group(list(by_id))
-    return [replace(by_id[first], duplicates=others) for first, *others in groups]
+    return [by_id[first]._replace(duplicates=others) for first, *others in groups]
 
 
 def page_of(
@@ -488,7 +487,7 @@ def page_of(
         unknown=list(asked.unknown),
         unread=asked.unread,
         without=list(asked.without),
-        cursor=str(replace(cursor, first=end)) if len(found) > end else None,
+        cursor=str(cursor._replace(first=end)) if len(found) > end else None,
         cut=ends.cut,
         well=ends.well,
         suggestions=suggestions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lexlip.errors import DataError
 
@@ -13,8 +13,7 @@ class StaleCursor(DataError):
     """A cursor of a state of the index that is gone, or of another query."""
 
 
-@dataclass(frozen=True)
-class Cursor:
+class Cursor(NamedTuple):
     """The start of a page: how many hits come before, and digests of the index's state and of the query."""
 
     first: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from lexlip.retrieval.answer import key_of
@@ -116,7 +116,7 @@ def page_by_date(
     return Listing(
         [_listed(photo, date.decode(), by_file) for photo, date, by_file in about if photo],
         len(found.ids),
-        str(replace(start, first=end)) if end < len(found.ids) else None,
+        str(start._replace(first=end)) if end < len(found.ids) else None,
         "" if found.ids else why_unmet(state.photos, filters),
     )
 
@@ -137,7 +137,7 @@ def _beginning(state: IndexState, filters: Filters | None, order: Order) -> Curs
 
 
 def _at(start: Cursor, first: int) -> str:
-    return str(replace(start, first=first))
+    return str(start._replace(first=first))
 
 
 def _listed(photo: Photo, date: str, by_file: bool) -> ListedPhoto:

@@ -12,8 +12,8 @@ from lexlip.words.plain_text import composed, readable, whole
 
 LONGEST_NAME = 200  # bytes, so that a number and a mark of what is not complete still fit
 
-_SIGNS = re.compile(r'[<>:"/\\|?*]')  # which some system keeps for itself
-_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)", re.IGNORECASE)  # of Windows, whatever follows
+_SIGNS = r'[<>:"/\\|?*]'  # which some system keeps for itself
+_DEVICE = r"(?i:con|prn|aux|nul|com\d|lpt\d)\s*(\.|$)"  # of Windows, whatever follows
 _DATE = re.compile(  # years from 1970 on; it takes no letters, so that what is no date hides none behind it
     r"(?<![0-9])(?=(19[7-9][0-9]|20[0-9]{2})([-_.]?)([0-9]{2})\2([0-9]{2})"  # 20190704, 2019-07-04
     r"(?:(?: at |[-_. T]?)([0-9]{2}|[0-9](?=[.:]))[-_.:]?([0-9]{2})[-_.:]?([0-9]{2})(?:[0-9]{3})?"
@@ -27,8 +27,8 @@ def file_name(path: str) -> str:
 
     What is not to be seen, and signs such as ":", are replaced; a very long name is cut.
     """
-    name = _SIGNS.sub("_", readable(whole(PurePath(path).name))).rstrip(". ") or "photo"
-    stem, ending = _parts(f"_{name}" if _DEVICE.match(name) else name)
+    name = re.sub(_SIGNS, "_", readable(whole(PurePath(path).name))).rstrip(". ") or "photo"
+    stem, ending = _parts(f"_{name}" if re.match(_DEVICE, name) else name)
     return stem.encode()[: LONGEST_NAME - len(ending.encode())].decode(errors="ignore") + ending
 
 

@@ -9,15 +9,16 @@ from functools import cache
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
 _FIRST_MARK = "\u0300"  # no letter before it has a mark beside it
-_ACCENTS = re.compile("[\u0300-\u036f]")
+# Expressions that few texts need are texts in all modules: re compiles them once they are used.
+_ACCENTS = "[\u0300-\u036f]"
 _JOINERS = "\u200c\u200d"  # of letters and of emoji
-_STEERING = re.compile("[\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")  # direction, soft hyphens
+_STEERING = "[\u00ad\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]"  # direction, soft hyphens
 _STRAIGHT = str.maketrans("‘’", "''")
-_WIDE = re.compile("[\uff01-\uff5e]")
-_EMOJI = re.compile(
+_WIDE = "[\uff01-\uff5e]"
+_EMOJI = (
     "[\u2600-\u27bf\u2b50\U0001f300-\U0001f3fa\U0001f400-\U0001faff][\ufe0f\u200d♀♂\U0001f3fb-\U0001f3ff]*"
 )
-_NO_PART = re.compile("^(?:heavy |black |white )+| face$| without .*")  # of what an emoji shows
+_NO_PART = "^(?:heavy |black |white )+| face$| without .*"  # of what an emoji shows
 
 
 def readable(text: str) -> str:
@@ -47,12 +48,12 @@ def folded(text: str) -> str:
     """Return a text as names are looked for: in small letters, without accents."""
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold())))
+    return unicodedata.normalize("NFC", re.sub(_ACCENTS, "", unicodedata.normalize("NFKD", text.casefold())))
 
 
 def spelled(text: str) -> str:
     """Return a text as it is read: `tidied`, and with words for emoji, their names in Unicode."""
-    return text if text.isascii() else _EMOJI.sub(_marked_name, tidied(text))
+    return text if text.isascii() else re.sub(_EMOJI, _marked_name, tidied(text))
 
 
 def tidied(text: str) -> str:
@@ -62,17 +63,17 @@ def tidied(text: str) -> str:
     """
     if text.isascii():
         return text
-    text = composed(_STEERING.sub("", text)).translate(_STRAIGHT)
-    return _WIDE.sub(lambda found: chr(ord(found[0]) - 0xFEE0), text)
+    text = composed(re.sub(_STEERING, "", text)).translate(_STRAIGHT)
+    return re.sub(_WIDE, lambda found: chr(ord(found[0]) - 0xFEE0), text)
 
 
 def with_named_emoji(text: str) -> str:
     """Return a text with the names of emoji in Unicode in their place, with spaces around them."""
-    return text if text.isascii() else _EMOJI.sub(lambda found: f" {_name(found)} ", text)
+    return text if text.isascii() else re.sub(_EMOJI, lambda found: f" {_name(found)} ", text)
 
 
 def _name(emoji: re.Match[str]) -> str:
-    return _NO_PART.sub("", unicodedata.name(emoji[0][0], "").lower())
+    return re.sub(_NO_PART, "", unicodedata.name(emoji[0][0], "").lower())
 
 
 def _marked_name(found: re.Match[str]) -> str:

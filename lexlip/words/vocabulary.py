@@ -48,7 +48,7 @@ WORD_BEGINS = ("Ġ", "▁")  # how byte-level BPE and SentencePiece mark the fir
 WORD_ENDS = "</w>"  # how CLIP's byte-level BPE marks the last piece of a word
 
 _MARKS = (CONTINUES, *WORD_BEGINS)
-_UNUSED = re.compile(r"\[unused\d+\]")
+_UNUSED = r"\[unused\d+\]"
 _SPECIAL = re.compile(r"<.+>|\[.+\]")
 _AT_ONCE = 10_000  # captions whose words are counted at a time
 
@@ -246,7 +246,7 @@ class Vocabulary:
         kept = sorted(ids, key=ids.__getitem__)
         if config.kind == "pieces":
             special = set(tokenizer.all_special_ids)
-            kept = [word for word in kept if ids[word] not in special and not _UNUSED.fullmatch(word)]
+            kept = [word for word in kept if ids[word] not in special and not re.fullmatch(_UNUSED, word)]
         return cls.from_words(kept, tokenizer)
 
 

@@ -32,7 +32,8 @@ from lexlip.cli import main
 commands = [["--version"], ["--help"], *[[command, "--help"] for command in {COMMANDS}]]
 pages = [CliRunner().invoke(main, command) for command in commands]
 heavy = {{name.split(".")[0] for name in sys.modules}} & set(
-    "torch numpy scipy transformers timm torchvision huggingface_hub pyserini PIL tqdm yaml jnius".split())
+    "torch numpy scipy transformers timm torchvision huggingface_hub pyserini PIL tqdm yaml jnius"
+    " statistics".split())
 print(json.dumps([sorted(heavy), [page.exit_code for page in pages], [page.output for page in pages]]))
 """
     heavy, codes, pages = json.loads(run_python("-c", code).stdout)

@@ -273,7 +273,7 @@ def test_the_table_changes_with_the_index(index: Path, photos: Path) -> None:
             assert sorted(now.select(Filters())) == ids
             assert now.select(Filters(caption="Whale")) == ["new.jpg"]
             found = now.get(["new.jpg"])[0]
-            assert found == replace(found, path=str(photos / "new.jpg"), width=96, height=96)
+            assert found == found._replace(path=str(photos / "new.jpg"), width=96, height=96)
             assert found.digest == digest((photos / "new.jpg").read_bytes())
         assert sorted(old.select(Filters())) == IDS
     assert read_metadata(index).extra["photos"] != before

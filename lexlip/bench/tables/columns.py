@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 
 from lexlip.bench.tables.row import Quoted, Row
 
@@ -57,6 +56,8 @@ def number_column(
         if not numbers:
             return NONE
         if row.runs:
+            from statistics import fmean, stdev  # not needed to list the tables
+
             return f"{shown(fmean(numbers))} ± {shown(stdev(numbers))}" if len(numbers) > 1 else NONE
         return EXTRAPOLATED * extrapolated(row) + shown(numbers[0])
 

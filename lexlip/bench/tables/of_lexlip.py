@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import fmean, stdev
 from typing import Any
 
 from lexlip.bench.tables.columns import (
@@ -89,6 +88,8 @@ SYSTEMS: dict[tuple[str, str], dict[str, float | None]] = {
 
 def _model(row: Row) -> dict[str, Any]:
     if row.runs:
+        from statistics import fmean, stdev
+
         each = [_model(run) for run in row.runs]
         mean, deviation = _over(each, fmean), _over(each, stdev)
         return {**mean, "model": row.model, "deviation": deviation, "runs": each}

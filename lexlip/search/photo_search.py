@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from math import isfinite
 from numbers import Real
 from operator import index
 from pathlib import Path
@@ -545,7 +546,7 @@ def _check_how(how: How) -> None:
     suggest, lowest = how.get("suggest", 0), how.get("min_score")
     if suggest is not None and (not isinstance(suggest, SupportsIndex) or index(suggest) < 0):
         raise DataError(f"suggest is {suggest!r}: give the number of words to suggest, 0 or more")
-    if not isinstance(lowest, Real | None):
+    if lowest is not None and not (isinstance(lowest, Real) and isfinite(lowest)):
         raise DataError(f"min_score is {lowest!r}: give a number")
     if (sort := how.get("sort", "match")) not in get_args(Sort):
         raise DataError(f"sort is {sort!r}: give one of {', '.join(get_args(Sort))}")

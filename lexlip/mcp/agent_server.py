@@ -220,9 +220,9 @@ class _Messages(io.TextIOWrapper):
     without an answer, for which the agent would wait.
     """
 
-    def readline(self, size: int = -1, /) -> str:
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # as its base does
         """Return the next message."""
-        line = super().readline(size)
+        line = super().readline(-1 if size is None else size)
         if "\\ud" in line.lower():
             with suppress(ValueError):
                 return whole(json.dumps(parse_json(line), ensure_ascii=False)) + "\n"

@@ -38,6 +38,8 @@ def check_file(path: str | Path, largest: int | None = None) -> None:
     Raises:
         OSError: there is none, it is something else, or it has more than `largest` bytes.
     """
+    if "\0" in str(path):  # which `os.stat` calls a wrong value
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     status = os.stat(path)  # noqa: PTH116
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "special file")

@@ -167,7 +167,8 @@ def _sources_of(index: str) -> list[Path]:
 
     try:
         sources = given_again(read_header(index).extra, Path(index)).sources
-        return [path_of(name).resolve() for name in sources]
+        drawn = "scenes:"  # stored as they are; all else is stored as an absolute path
+        return [Path(name) if name.startswith(drawn) else path_of(name).resolve() for name in sources]
     except (FixableError, OSError, RuntimeError):  # the last for links in a circle, before Python 3.13
         return []
 

@@ -6,7 +6,7 @@ Shapes: B photos, S pixels along a side, P tokens, C channels of a timm model's 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -36,7 +36,7 @@ def to_pixels(photo: Image.Image, config: ImageEncoderConfig) -> Tensor:
     return torch.from_numpy(pixel_array(photo, config))
 
 
-def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: ImageEncoderConfig) -> Tensor:
+def to_batch(photos: Image.Image | Iterable[Image.Image] | Tensor, config: ImageEncoderConfig) -> Tensor:
     """Return photos as the encoder takes them: uint8 [B, 3, size, size].
 
     They are pictures of any size and mode, or a single one, which are shown upright and on white as files are
@@ -50,7 +50,7 @@ def to_batch(photos: Image.Image | Sequence[Image.Image] | Tensor, config: Image
             return photos
         got = f"{photos.dtype} of shape {list(photos.shape)}"
     else:
-        pictures = [photos] if isinstance(photos, Image.Image) else photos
+        pictures = list(photos) if isinstance(photos, Iterable) else [photos]
         wrong = next((type(one).__name__ for one in pictures if not isinstance(one, Image.Image)), None)
         if wrong is None:
             pixels = [to_pixels(as_seen(picture), config) for picture in pictures]
@@ -133,7 +133,7 @@ class ImageEncoder(nn.Module):
         if self.without_gradient and size == self.config.size and not torch.is_grad_enabled():
             return self.without_gradient(pixels)
         try:
-            normalised = (pixels.float() / 255 - self.mean) / self.std
+            normalised = ((pixels.float() / 255 - self.mean) / self.std).to(self.mean.dtype)
             return self.body_tokens(normalised.contiguous(memory_format=torch.channels_last))
         except (AssertionError, RuntimeError, ValueError) as error:
             if size == self.config.size or isinstance(error, torch.OutOfMemoryError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Annotated, Any, BinaryIO
 
@@ -27,6 +29,7 @@ from mcp_types import (
 )
 from pydantic import Field, ValidationError
 
+from anserini_bridge.given_files import parse_json
 from lexlip.errors import FixableError
 from lexlip.mcp.photo_tools import (
     PhotoTools,
@@ -39,6 +42,7 @@ from lexlip.registry import LANGUAGE
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.filters import Filters
 from lexlip.search.answering import How
+from lexlip.words.plain_text import whole
 
 INSTRUCTIONS = """\
 Finds photos by what they show. Photos have weighted words, and so have queries: say plainly what is to be \
@@ -199,13 +203,39 @@ def serve(photos: PhotoTools, output: BinaryIO) -> None:
     async def run() -> None:
         server = make_server(photos)
         text = anyio.wrap_file(io.TextIOWrapper(output, encoding="utf-8"))
-        async with stdio_server(stdout=text) as (requests, answers):
+        given = anyio.wrap_file(_Messages(_take_stdin(), encoding="utf-8", errors="replace"))
+        async with stdio_server(given, text) as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
     try:
         anyio.run(run)
     except* BrokenPipeError:  # the agent is gone, and nobody reads what is in the buffer
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+
+
+class _Messages(io.TextIOWrapper):
+    r"""What an agent sends, one message a line, with "?" for halves of characters.
+
+    JSON can name these (an emoji that was cut is "\ud83d"), and the protocol's library drops such a message
+    without an answer, for which the agent would wait.
+    """
+
+    def readline(self, size: int | None = -1, /) -> str:  # type: ignore[override]  # as its base does
+        """Return the next message."""
+        line = super().readline(-1 if size is None else size)
+        if "\\ud" in line.lower():
+            with suppress(ValueError):
+                return whole(json.dumps(parse_json(line), ensure_ascii=False)) + "\n"
+        return line
+
+
+def _take_stdin() -> BinaryIO:
+    """Return the real standard input; whatever else reads from file descriptor 0 finds its end."""
+    given = os.fdopen(os.dup(0), "rb", closefd=False)  # a thread may still be reading at the end
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return given
 
 
 def _how(filters: Filters, min_score: float | None, cursor: str) -> How:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from scipy.sparse import csr_matrix, vstack
@@ -11,6 +11,7 @@ from lexlip.models.model_folder import model_folder
 from lexlip.queries.query_language import Query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.sparse.typed_words import Typed
+from lexlip.words.plain_text import given_texts
 
 if TYPE_CHECKING:
     from lexlip.models.contract import Encoder, QueryEncoder
@@ -34,11 +35,10 @@ class InLanguage:
         return getattr(self._model, name)
 
     def encode_text(
-        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Iterable[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, V] of T texts."""
-        texts = [texts] if isinstance(texts, str) else texts
-        queries = [Query(text, text, language=self._language) for text in texts]
+        queries = [Query(text, text, language=self._language) for text in given_texts(texts)]
         return vstack([self._queries.encode_query(query) for query in queries], format="csr")
 
 

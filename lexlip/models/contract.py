@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 from PIL import Image
@@ -86,11 +86,11 @@ class Encoder(Protocol):
     def tokenizer(self) -> PreTrainedTokenizerBase:
         """The text encoder's tokenizer; of open_clip's models their own."""
 
-    def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+    def encode_image(self, photos: Tensor | Image.Image | Iterable[Image.Image]) -> csr_matrix:
         """Return float32 vectors [B, dimensions] of B photos; see `DualEncoder.encode_image`."""
 
     def encode_text(
-        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Iterable[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, dimensions] of T texts; see `DualEncoder.encode_text`."""
 

@@ -6,7 +6,7 @@ Shapes: B photos, T captions, P image tokens, L text tokens, D width.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,6 +55,7 @@ from lexlip.sparse.typed_words import FILE as KEYWORDS
 from lexlip.sparse.typed_words import load_keywords, save_keywords
 from lexlip.sparse.word_chances import FILE as LIKELY
 from lexlip.sparse.word_chances import LikelyWords, load_likely, save_likely
+from lexlip.words.plain_text import given_texts
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class DualEncoder(nn.Module):
         return self.text_encoder.word_embeddings.device
 
     @torch.inference_mode()
-    def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+    def encode_image(self, photos: Tensor | Image.Image | Iterable[Image.Image]) -> csr_matrix:
         """Return float32 vectors [B, dimensions] of B photos.
 
         Args:
@@ -243,7 +244,7 @@ class DualEncoder(nn.Module):
 
     @torch.inference_mode()
     def encode_text(
-        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Iterable[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, dimensions] of T texts.
 
@@ -253,6 +254,7 @@ class DualEncoder(nn.Module):
             batch: texts encoded at a time.
 
         Raises:
+            DataError: one is no text, or holds half a character.
             ModelError: "words" with a model that has no words.
         """
         self.eval()
@@ -433,11 +435,11 @@ def mean_of_tokens(states: Tensor, mask: Tensor) -> Tensor:
 
 
 def rows_of_texts(
-    encode: Callable[[Sequence[str]], Tensor], texts: str | Sequence[str], batch: int, width: int
+    encode: Callable[[Sequence[str]], Tensor], texts: str | Iterable[str], batch: int, width: int
 ) -> csr_matrix:
     """Return float32 rows [T, width] of what `encode` makes of T texts, `batch` of them at a time."""
-    texts = [texts] if isinstance(texts, str) else texts
-    parts = (encode(texts[start : start + batch]) for start in range(0, len(texts), batch))
+    given = given_texts(texts)
+    parts = (encode(given[start : start + batch]) for start in range(0, len(given), batch))
     return vstack([csr_matrix((0, width), dtype=np.float32), *map(to_rows, parts)], format="csr")
 
 

@@ -6,7 +6,7 @@ Which of them a folder or a name of the hub holds is told in `lexlip.models.fore
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -76,7 +76,7 @@ class Pretrained(nn.Module):
         return self.mean.device
 
     @torch.inference_mode()
-    def encode_image(self, photos: Tensor | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+    def encode_image(self, photos: Tensor | Image.Image | Iterable[Image.Image]) -> csr_matrix:
         """Return float32 vectors [B, D] of B photos; see `DualEncoder.encode_image`."""
         photos = to_batch(photos, self.config.image)
         if not len(photos):
@@ -87,7 +87,7 @@ class Pretrained(nn.Module):
 
     @torch.inference_mode()
     def encode_text(
-        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Iterable[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, D] of T texts, as `DualEncoder.encode_text`; "words" is a ModelError."""
         if encoder == "words":

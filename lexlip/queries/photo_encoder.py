@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
@@ -41,6 +41,7 @@ from lexlip.queries.text_queries import TextQueries
 from lexlip.registry import Metric
 from lexlip.sparse.balance import load_balance
 from lexlip.sparse.word_chances import load_likely
+from lexlip.words.plain_text import given_texts
 from lexlip.words.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class PhotoEncoder:
         """Return itself: ONNX Runtime has folded them."""
         return self
 
-    def encode_image(self, photos: Pixels | Image.Image | Sequence[Image.Image]) -> csr_matrix:
+    def encode_image(self, photos: Pixels | Image.Image | Iterable[Image.Image]) -> csr_matrix:
         """Return float32 vectors [B, V] of B photos: pictures, or uint8 [B, 3, S, S]; DataError: others."""
         pixels = self.pixels(photos)
         if not len(pixels):
@@ -130,13 +131,13 @@ class PhotoEncoder:
         return csr_matrix(vectors)
 
     def encode_text(
-        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Iterable[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, V] of T texts; see `TextQueries`."""
         if encoder not in self._queries:
             self._queries[encoder] = TextQueries(self.folder, encoder)
         queries = self._queries[encoder]
-        rows = [queries.encode(text) for text in ([texts] if isinstance(texts, str) else texts)]
+        rows = [queries.encode(text) for text in given_texts(texts)]
         return vstack(rows, format="csr") if rows else csr_matrix((0, self.dimensions), dtype=np.float32)
 
     def views(self, pixels: Pixels) -> list[Pixels]:
@@ -150,7 +151,7 @@ class PhotoEncoder:
         hidden = self._run("hidden", pixels)
         return _weights_of(hidden @ self._weights[_DECODER][chosen].T + self._weights[_BIAS][chosen])
 
-    def pixels(self, photos: Pixels | Image.Image | Sequence[Image.Image]) -> Pixels:
+    def pixels(self, photos: Pixels | Image.Image | Iterable[Image.Image]) -> Pixels:
         """Return photos as the graph takes them, uint8 [B, 3, S, S]; see `encode_image`."""
         image = self.config.image
         if isinstance(photos, np.ndarray):
@@ -158,7 +159,7 @@ class PhotoEncoder:
                 return photos
             got = f"{photos.dtype} of shape {list(photos.shape)}"
             raise DataError(f"photos are pictures of PIL, or uint8 [B, 3, S, S], and not {got}")
-        pictures = [photos] if isinstance(photos, Image.Image) else list(photos)
+        pictures = list(photos) if isinstance(photos, Iterable) else [photos]
         if wrong := [type(one).__name__ for one in pictures if not isinstance(one, Image.Image)]:
             raise DataError(f"photos are pictures of PIL, and not {wrong[0]}: open files with Image.open")
         empty = np.zeros((0, 3, image.size, image.size), np.uint8)

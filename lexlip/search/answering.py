@@ -140,8 +140,8 @@ class NoSuchPhoto(DataError, UnknownId):
 
 
 def check_id(id: str) -> None:
-    """Raise NoSuchPhoto for an id with half a character, which no index can hold and Java cannot take."""
-    if whole(id) != id:
+    """Raise NoSuchPhoto for what is no text, or has half a character, which no index holds and Java takes."""
+    if not isinstance(id, str) or whole(id) != id:
         raise NoSuchPhoto(
             f"no index holds a photo with the id {id!r}: give the id of a hit, as --json shows it"
         )

@@ -26,7 +26,8 @@ class Cursor(NamedTuple):
     @classmethod
     def read(cls, text: str) -> Cursor:
         """Return what `str` wrote, or raise DataError."""
-        found = re.fullmatch(r"(\d{1,9})\.([0-9a-f]{16})\.([0-9a-f]{16})", text)
+        form = r"([0-9]{1,9})\.([0-9a-f]{16})\.([0-9a-f]{16})"
+        found = re.fullmatch(form, text) if isinstance(text, str) else None
         if found is None:
             raise DataError(f"{text!r} is no cursor: give the one that the page before has")
         return cls(int(found[1]), found[2], found[3])

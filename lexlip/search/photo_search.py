@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -9,8 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from math import isfinite
+from numbers import Real
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, Unpack, get_args
 
 from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
@@ -29,6 +33,7 @@ from lexlip.search.answering import (
     FoundPhoto,
     How,
     IndexState,
+    Sort,
     check_id,
     find,
     first_of_page,
@@ -40,7 +45,7 @@ from lexlip.search.named_photos import folder_at, id_of_file, id_of_path, phrase
 from lexlip.search.stages.index_model import open_index
 from lexlip.sparse import SENTENCE_TOPK
 from lexlip.words.function_words import FUNCTION_WORDS
-from lexlip.words.plain_text import composed, folded
+from lexlip.words.plain_text import composed, folded, given_texts
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -201,7 +206,7 @@ class PhotoSearch:
             QueryError, DataError: see `text`.
         """
         _check_number(k)
-        queries = [queries] if isinstance(queries, str) else queries
+        queries = [queries] if isinstance(queries, str | Query) else list(queries)
         if not queries:
             return []
         with self._state() as state:
@@ -307,14 +312,17 @@ class PhotoSearch:
             DataError: a weight is not a positive number.
             QueryError: there are no words, or the index does not know any.
         """
-        if wrong := [word for word, weight in terms.items() if not 0 < weight < float("inf")]:
-            raise DataError(f"the weight of {wrong[0]!r} is {terms[wrong[0]]}: give a number above 0")
+        if not isinstance(terms, Mapping):
+            raise DataError(f"words are {terms!r}: give them with their weights, as in {{'dog': 1.0}}")
+        left_out = given_texts(without)
+        for word, weight in zip(given_texts(terms), terms.values(), strict=True):
+            if not isinstance(weight, Real) or not 0 < weight <= sys.float_info.max:
+                raise DataError(f"the weight of {word!r} is {weight!r}: give a number above 0")
         heaviest = max(terms.values(), default=1.0)
         added = {word: weight / heaviest for word, weight in terms.items()}
         text = " ".join(f"+{word}^{weight:g}" for word, weight in terms.items())
-        left_out = (without,) if isinstance(without, str) else tuple(without)
         how["content_only"] = True
-        return self.text(Query(text, "", added=added, without=left_out), k, **how)
+        return self.text(Query(text, "", added=added, without=tuple(left_out)), k, **how)
 
     # ---- without a query ----
 
@@ -358,7 +366,9 @@ class PhotoSearch:
             return gather(state.located(self._filled(filters) or Filters()), box, columns, rows)
 
     def _filled(self, filters: Filters | None) -> Filters | None:
-        """Return filters with the photos of their album."""
+        """Return filters with the photos of their album; DataError: they are none."""
+        if not isinstance(filters, Filters | None):
+            raise DataError(f"filters are {filters!r}: give some, as in Filters(after='2014')")
         if filters is None or not filters.album:
             return filters
         return replace(filters, listed=tuple(self.albums.ids(filters.album)))
@@ -507,6 +517,7 @@ class PhotoSearch:
 
     def _answer(self, state: IndexState, asked: Asked, k: int, how: How) -> Answer:
         _check_number(k)
+        _check_how(how)
         filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
@@ -529,5 +540,16 @@ class PhotoSearch:
 
 def _check_number(k: int) -> None:
     """Raise DataError if a page of k photos cannot be."""
-    if k < 1:
-        raise DataError(f"k is {k}: give the number of photos that a page has, 1 or more")
+    if not isinstance(k, SupportsIndex) or index(k) < 1:
+        raise DataError(f"k is {k!r}: give the number of photos that a page has, 1 or more")
+
+
+def _check_how(how: How) -> None:
+    """Raise DataError if a program gives what no search takes."""
+    suggest, lowest = how.get("suggest", 0), how.get("min_score")
+    if suggest is not None and (not isinstance(suggest, SupportsIndex) or index(suggest) < 0):
+        raise DataError(f"suggest is {suggest!r}: give the number of words to suggest, 0 or more")
+    if lowest is not None and not (isinstance(lowest, Real) and isfinite(lowest)):
+        raise DataError(f"min_score is {lowest!r}: give a number")
+    if (sort := how.get("sort", "match")) not in get_args(Sort):
+        raise DataError(f"sort is {sort!r}: give one of {', '.join(get_args(Sort))}")

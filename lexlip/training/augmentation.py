@@ -184,10 +184,7 @@ def encode_views(
     )
     device, unreadable = processes.device, dict[int, str]()
     precision = pick_precision(config.optim.precision, device)
-    exact = device.type == "cpu" and precision == "fp32"
-    if encoder.frozen_until is None and exact and not config.optim.compile:  # which cannot call others
-        with suppress(ModelError):  # torch computes them where there is no such graph
-            encoder.without_gradient = frozen_tokens(encoder)
+    encode_without_torch(encoder, config, device)
     if processes.first:
         count, size = config.data.views, states.nbytes / 1e9
         ProgressBar.write(f"encoding {count} views of {len(indices)} photos once, {size:.1f} GB", sys.stderr)
@@ -208,6 +205,14 @@ def encode_views(
     encoder.train(training)
     everywhere = {photo: why for part in processes.collect(unreadable) for photo, why in part.items()}
     return FrozenViews(states, indices, everywhere, encoder.frozen_until)
+
+
+def encode_without_torch(encoder: ImageEncoder, config: Config, device: torch.device) -> None:
+    """Let ONNX Runtime compute what a frozen body makes of photos, if it can: on a CPU in less time."""
+    exact = device.type == "cpu" and pick_precision(config.optim.precision, device) == "fp32"
+    if encoder.frozen_until is None and exact and not config.optim.compile:  # which cannot call others
+        with suppress(ModelError):  # torch computes them where there is no such graph
+            encoder.without_gradient = frozen_tokens(encoder)
 
 
 def _shared_array(file: Path, shape: tuple[int, ...], processes: Processes) -> np.ndarray:

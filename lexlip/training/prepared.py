@@ -26,7 +26,7 @@ from lexlip.machine.device import pick_precision
 from lexlip.machine.output_files import replacing
 from lexlip.machine.progress import ProgressBar
 from lexlip.models.model_folder import check_model
-from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, encode_views
+from lexlip.training.augmentation import AugmentedPhotos, FrozenViews, encode_views, encode_without_torch
 from lexlip.training.initialisation import make_model
 from lexlip.training.run_folder import replacing_folder, writing_run
 from lexlip.training.teacher import Teacher, find_teacher
@@ -134,6 +134,7 @@ def frozen_views(
     if processes.first:
         ProgressBar.write(f"views of the photos are those of {file.parent}", sys.stderr)
     encoder.frozen_until = encoder.first_trained()
+    encode_without_torch(encoder, config, processes.device)
     return FrozenViews(np.load(file, mmap_mode="r"), indices, {}, encoder.frozen_until)
 
 

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache
 
+from lexlip.errors import DataError
+
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats, halves of characters, ends of lines
 _FIRST_MARK = "\u0300"  # no letter before it has a mark beside it
 # Expressions that few texts need are texts in all modules: re compiles them once they are used.
@@ -32,6 +34,17 @@ def readable(text: str) -> str:
 def whole(text: str) -> str:
     """Return a text with "?" in place of halves of characters (lone surrogates), which UTF-8 cannot hold."""
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def given_texts(texts: str | Iterable[str]) -> list[str]:
+    """Return the texts that a program gives, a single one too; DataError: one is none, or is not Unicode."""
+    given = list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str | bytes) else [texts]
+    for number, text in enumerate(given, 1):
+        if not isinstance(text, str):
+            raise DataError(f"texts are strings, or one, and text {number} is {type(text).__name__}")
+        if whole(text) != text:
+            raise DataError(f"text {number} holds half a character: write it again")
+    return given
 
 
 def composed(text: str) -> str:

@@ -49,6 +49,7 @@ def test_who_replaces_an_index_of_other_photos_is_told(lexlip: Run, photos: Path
         assert "replaced" not in lexlip("index", *bigger).stderr
     assert f"of {tmp_path} was replaced by this one of {more}: " in lexlip("index", "more").stderr
     assert as_json(lexlip, "index", "photos")["photos"]
+    assert f"of {photos} was replaced by this one of scenes:2:0: " in lexlip("index", "scenes:2:0").stderr
 
 
 @pytest.mark.parametrize("kind", ["beside", "within"])

@@ -101,18 +101,19 @@ def test_stdout_holds_the_protocol_alone(hostile: Path) -> None:
             ("show_photo", {"id": "null.jpg"}),
             ("show_photo", {"id": "gone.jpg"}),
             ("nothing", {}),
+            ("search", {"query": "a dog \ud83d"}),  # half an emoji
         )
         process.stdin.write(lines(asked))
         process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for _ in range(6)]
+        answers = [json.loads(process.stdout.readline()) for _ in range(7)]
         process.stdin.close()
         assert process.stdout.read() == b""
         assert process.wait(60) == 0
         assert b"Traceback" not in process.stderr.read()
-    assert {answer["id"] for answer in answers} == set(range(6))
+    assert {answer["id"] for answer in answers} == set(range(7))
     by_id = {answer["id"]: answer["result"] for answer in answers}
     assert by_id[1]["structuredContent"]["hits"]
-    assert [by_id[id].get("isError", False) for id in range(1, 6)] == [False, True, False, True, True]
+    assert [by_id[id].get("isError", False) for id in range(1, 7)] == [False, True, False, True, True, False]
 
 
 @pytest.mark.parametrize("how", ["interrupted", "no reader"])

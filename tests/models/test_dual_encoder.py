@@ -1,3 +1,4 @@
+import copy
 import io
 import json
 import socket
@@ -77,6 +78,28 @@ def test_a_picture_is_encoded_as_its_file_is_indexed(model: LexLIP) -> None:
         assert (model.encode_image(Image.open(file)) != expected).nnz == 0
 
 
+def test_what_yields_pictures_and_texts_is_as_good_as_a_list(model: LexLIP) -> None:
+    pictures = [Image.new("RGB", (40, 30), colour) for colour in ("red", "blue")]
+    texts = ["a red dog", "two boats"]
+    assert (model.encode_image(iter(pictures)) != model.encode_image(pictures)).nnz == 0
+    for given in (iter(texts), tuple(texts), dict.fromkeys(texts), np.array(texts)):
+        assert (model.encode_text(given) != model.encode_text(texts)).nnz == 0
+
+
+@pytest.mark.parametrize("texts", [b"a dog", None, 5, [b"a dog"], [None], [["a dog"]], ["\ud800"]])
+def test_what_is_no_text(model: LexLIP, texts: Any) -> None:
+    with pytest.raises(DataError, match=r"^texts are strings, or one, and text 1 is |holds half a character"):
+        model.encode_text(texts)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_weights_of_another_precision(model: LexLIP, dtype: torch.dtype) -> None:
+    picture = Image.effect_noise((40, 30), 90).convert("RGB")
+    expected = model.encode_image(picture).toarray()
+    found = copy.deepcopy(model).to(dtype).encode_image(picture).toarray()
+    np.testing.assert_allclose(found, expected, rtol=0.2, atol=0.05)
+
+
 @pytest.mark.parametrize(
     ("photos", "got"),
     [
@@ -85,6 +108,8 @@ def test_a_picture_is_encoded_as_its_file_is_indexed(model: LexLIP) -> None:
         (np.zeros((1, 32, 32, 3), np.uint8), "ndarray"),
         (["photo.jpg"], "str"),
         ("photo.jpg", "str"),
+        (Path("photo.jpg"), "PosixPath"),
+        (None, "NoneType"),
     ],
 )
 def test_what_is_no_picture(model: LexLIP, photos: Any, got: str) -> None:

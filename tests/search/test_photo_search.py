@@ -3,6 +3,8 @@ import shutil
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -426,6 +428,36 @@ def test_what_is_no_query_and_no_number(indexed: Indexed) -> None:
         for picture in (b"\xff\xd8", np.zeros((9, 9, 3), np.uint8)):
             with pytest.raises(DataError, match=r"^a picture is a file or a picture of PIL, and not "):
                 search.image(picture)  # type: ignore[arg-type]
+
+
+def test_values_of_other_kinds_are_refused_in_a_sentence(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as search:
+        number, unknown = r"^k is .*: give the number of photos", r"^no index holds a photo with the id "
+        weight, texts = "give a number above 0", r"^texts are strings, or one, and text 1 is int$"
+        wrong: list[tuple[Callable[[], object], str]] = [
+            *((partial(search.text, "dog", k), number) for k in ("3", 1.5, None)),
+            *((partial(search.listed, k), number) for k in ("3", 1.5, None)),
+            *((partial(search.text, "dog", cursor=one), "is no cursor: give the one") for one in (5, b"1")),
+            (partial(search.text, "dog", filters={"after": "2014"}), r"^filters are .*: give some, as in "),
+            (partial(search.timeline, "2014"), r"^filters are '2014': give some, as in "),
+            *((partial(search.text, "dog", suggest=n), r"^suggest is .*0 or more$") for n in (-1, 1.5, "x")),
+            *(
+                (partial(search.text, "dog", min_score=n), r"^min_score is .*number$")
+                for n in ("1", nan, inf)
+            ),
+            (partial(search.text, "dog", sort="best"), r"^sort is 'best': give one of match, date, place$"),
+            *((partial(search.similar, id), unknown) for id in (5, None, b"1")),
+            *((partial(search.words, one), r"^words are .*: give them with ") for one in ("dog", ["dog"])),
+            *((partial(search.words, {"dog": one}), weight) for one in ("1", None, 10**400)),
+            (partial(search.words, {5: 1.0}), texts),
+            (partial(search.words, {"dog": 1.0}, without=[5]), texts),
+        ]
+        for ask, message in wrong:
+            with pytest.raises(DataError, match=message):
+                ask()
+        one, two = search.texts(sentence for sentence in ("two dogs", "a boat"))
+        assert [one.query, two.query] == ["two dogs", "a boat"]
+        assert search.text("dog", k=np.int64(2), min_score=np.float32(0)).hits  # type: ignore[arg-type]
 
 
 def test_halves_of_characters_are_refused(indexed: Indexed) -> None:

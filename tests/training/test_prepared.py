@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -7,6 +8,7 @@ from lexlip.config import SourceConfig
 from lexlip.data import Scenes
 from lexlip.errors import ConfigError, DataError
 from lexlip.training import prepared
+from lexlip.training.augmentation import encode_without_torch
 from lexlip.training.loop import prepare, pretrain
 from lexlip.training.teacher import FILE, Teacher
 from tests.tiny import tiny_model
@@ -88,8 +90,11 @@ def test_runs_that_share_make_views_heads_and_a_teacher_s_vectors_once(
     monkeypatch.setattr("lexlip.training.initialisation.fit_text_head", lambda *_: pytest.fail("fitted"))
     monkeypatch.setattr(Teacher, "encoding", lambda *_: pytest.fail("encoded"))
     monkeypatch.setattr(prepared, "encode_views", lambda *_: pytest.fail("views were encoded"))
+    without_torch = Mock(wraps=encode_without_torch)  # as photos to validate on are encoded, too
+    monkeypatch.setattr(prepared, "encode_without_torch", without_torch)
     capsys.readouterr()
     second = pretrain(replace(shared, out=str(tmp_path / "second"), name="second"))
+    without_torch.assert_called_once()
     said = capsys.readouterr().err
     for what in ("views", "model", "teacher"):
         [folder] = (tmp_path / "shared").glob(f"{what}-*")

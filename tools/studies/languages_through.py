@@ -10,7 +10,7 @@ the English ones, which MODEL encodes itself; photos of POOL are only found. Eac
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -37,7 +37,7 @@ class Through(InLanguage):
         self._same = same_words(self._queries.vocabulary.words, model.vocabulary.words)
 
     def encode_text(
-        self, texts: str | Sequence[str], encoder: QueryEncoder = "network", batch: int = 512
+        self, texts: str | Iterable[str], encoder: QueryEncoder = "network", batch: int = 512
     ) -> csr_matrix:
         """Return float32 vectors [T, V] of T texts, over the model's V words."""
         return csr_matrix(super().encode_text(texts, encoder, batch) @ self._same)

@@ -12,6 +12,7 @@ from lexlip.models.compression import compress, expand, from_int4, int4_rows
 from lexlip.models.lexlip import LexLIP
 from lexlip.queries.saved_model import SavedWeights, TypedWords
 from lexlip.queries.text_queries import TextQueries
+from lexlip.sparse.typed_words import Typed
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.vocabulary import Vocabulary
 from tests.queries.saved_models import SENTENCES, saved
@@ -100,7 +101,8 @@ def test_captions_by_plain_splitting(typed: TypedWords) -> None:
         parts = re.sub(r"[^a-z]", " ", caption.lower()).split()
         content = [part for part in parts if part not in FUNCTION_WORDS]
         own = [typed.vocabulary.words.index(part) for part in content]
-        assert typed.of(caption) == (list(dict.fromkeys(own)), len(set(content)), content == parts)
+        expected = Typed(list(dict.fromkeys(own)), len(set(content)), content == parts)
+        assert typed.of(caption) == expected
         assert typed.missing(caption) == []
 
 
@@ -128,7 +130,7 @@ def test_pieces_of_a_vocabulary_that_reads_pieces() -> None:
     pieces = Vocabulary.from_words(["cat", "dog", "##house"], tokenizer.core)
     typed = TypedWords(pieces, tokenizer.core, tokenizer.unknown)
     assert typed.columns("doghouse") == (1, 2)
-    assert typed.of("a doghouse") == ([1], 1, True)  # what continues a word is none
+    assert typed.of("a doghouse") == Typed([1], 1, True)  # what continues a word is none
     assert typed.missing("doghouse cathouse catdog") == ["catdog"]
 
 

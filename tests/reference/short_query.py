@@ -12,16 +12,18 @@ def plain_query(
     own: list[int],
     number: int,
     alone: bool,
+    least: float,
     keywords: np.ndarray | None = None,
     most: int | None = None,
 ) -> np.ndarray:
     """The sentence [V] and the queries of its own words, mixed, with its own words where seen, and cut.
 
     `number` content words were typed; `alone`: without function words, or only one content word.
+    `least` is the share of its words' queries in a sentence.
     """
     query = sentence.astype(float)
     if own and keywords is not None:
-        a = max(0.5 ** (number - 1), 0.125) if alone else 0.125
+        a = max(0.5 ** (number - 1), least) if alone else least
         length = 1 if a == 1 else math.sqrt(sum(query**2))
         words = sum(keywords[word].astype(float) for word in own)
         query = (1 - a) * query + a * (length or 1) * words / math.sqrt(sum(words**2))

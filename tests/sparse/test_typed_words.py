@@ -33,9 +33,9 @@ def test_queries_are_these_formulas(keywords: csr_matrix | None, most: int | Non
     for _ in range(150):
         number, sentence = int(rng.integers(0, 32)), drawn(rng)
         own = rng.permutation(WIDTH)[: rng.integers(0, number + 1)].tolist()
-        typed = Typed(own, number, bool(rng.random() < 0.5) or number == 1)
-        found = as_query(sentence, typed, rows(keywords), most)
-        expected = plain_query(sentence, own, number, typed.alone, whole, most)
+        alone, least = bool(rng.random() < 0.5) or number == 1, float(rng.choice([1 / 8, 1 / 4]))
+        found = as_query(sentence, Typed(own, number, alone, least), rows(keywords), most)
+        expected = plain_query(sentence, own, number, alone, least, whole, most)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 

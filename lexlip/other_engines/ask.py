@@ -24,7 +24,7 @@ from lexlip.errors import ConfigError, DataError
 from lexlip.machine.progress import Wait
 from lexlip.other_engines.engine_contract import ENGINES, NAME, AskedEngine, EngineError, Found, other_engine
 from lexlip.other_engines.kept_connections import KeptConnections
-from lexlip.queries.query_language import DATE, parse_query
+from lexlip.queries.query_language import parse_query
 from lexlip.queries.text_queries import TextQueries
 from lexlip.retrieval.answer import Answer, Hit
 from lexlip.sparse.quantize import UNIT_SCALE, quantize
@@ -331,8 +331,7 @@ def search_server(
         raise ConfigError(f"--server leaves no words out, such as -{query.without[0]}: ask without it")
     if query.narrowed:
         field, value = query.narrowed[0]
-        typed = "the words for it" if field == DATE else f"{field}:{readable(value)}"
-        raise ConfigError(f"--server looks at no photo's {field}: ask without {typed}")
+        raise ConfigError(f"--server looks at no photo's {field}: ask without {field}:{readable(value)}")
     clock = time.perf_counter()
     vector = quantize(queries.encode_query(query, topk))
     weights = dict(zip(vector.indices.tolist(), vector.data.tolist(), strict=True))

@@ -24,9 +24,8 @@ photo of a caption:
 - what is a part of something else: "tracks with no trains on them", "a train yard with no trains";
 - what names no thing: "no one", "no longer".
 
-In quotation marks it always stays text. Words for a time, such as "last summer", mean photos that were taken
-then (`lexlip.words.periods`), except in quotation marks. A request, such as "show me photos of dogs", means
-"dogs". For a mistyped word, `nearest_words` says what may have been meant.
+In quotation marks it always stays text. A request, such as "show me photos of dogs", means "dogs". For a
+mistyped word, `nearest_words` says what may have been meant.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ from typing import TYPE_CHECKING
 from lexlip.errors import DataError
 from lexlip.words.function_words import FUNCTION_WORDS
 from lexlip.words.language_codes import language_of
-from lexlip.words.periods import without_period
 from lexlip.words.plain_text import readable, spelled, tidied, words_in
 
 if TYPE_CHECKING:
@@ -59,7 +57,6 @@ _FACTOR = r"\d+\.?\d*|\.\d+"
 _WEIGHT = re.compile(r"\^([-+.\d].*|)")
 
 FIELDS = ("caption", "name", "folder", "text")
-DATE = "date"  # of `Query.narrowed`, with the first and the last day: "2019-06-01/2019-08-31"
 _EXAMPLES, _EXAMPLE = {"near": "{0}:48.1,11.6 or {0}:lyon"}, '{0}:anna or {0}:"anna maria"'
 _NARROWED = rf'(?i)(?<!\S)({"|".join((*FIELDS, "near"))}):(["“][^"“”]*["”]|\S*)'
 
@@ -158,12 +155,6 @@ class Query:
         return next((value for name, value in self.narrowed if name == "near"), None)
 
     @property
-    def period(self) -> tuple[str, str] | None:
-        """The first and the last day on which photos must have been taken; None if there are none."""
-        found = (value.split("/") for name, value in self.narrowed if name == DATE)
-        return next(((first, last) for first, last in found), None)
-
-    @property
     def plain(self) -> str:
         """The sentence and the words that were added, for what takes sentences only."""
         return " ".join([self.sentence, *self.added]).strip()
@@ -212,9 +203,7 @@ def parse_query(text: str, adjust: Iterable[str] = (), negations: bool = True, l
             if mark[0] == "^":
                 kept.append(mark[1])
     sentence = " ".join(kept) if marks or narrowed else plain
-    sentence, period = without_period(without_request(sentence))
-    if period:
-        narrowed = (*narrowed, (DATE, "/".join(map(str, period))))
+    sentence = without_request(sentence)
     sentence, read = read_negations(sentence) if negations else (sentence, {})
     if not words_in(sentence):
         sentence = ""  # of "?!" a model would guess a meaning

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -94,14 +94,6 @@ class Filters:
         """Return whether anything is filtered."""
         given = self.after, self.before, self.below, self.near, self.within, self.album
         return any(given) or bool(words_of(self.caption or "")) or self.listed is not None
-
-    def within_days(self, first: str, last: str) -> Filters:
-        """Return them with a period that photos must also be of, by their files if they do not tell."""
-        after = max(self.after or first, first)
-        before = min(self.before or last, last, key=lambda day: day + LAST)
-        if after > before + LAST:
-            return replace(self, listed=())
-        return replace(self, after=after, before=before, file_dates=True)
 
     @cached_property
     def circle(self) -> Circle | None:

@@ -88,7 +88,6 @@ class Asked(NamedTuple):
         narrowed: what they must have been given.
         folders: the folders that they must all be in.
         near: the place near which they must have been taken.
-        period: the first and the last day on which they must have been taken.
         other_languages, install, shown_in: see `Answer`.
         itself: the photo that is asked about, which is left out of the hits.
         ms: milliseconds that encoding it took.
@@ -108,7 +107,6 @@ class Asked(NamedTuple):
     narrowed: Narrowed = ()
     folders: tuple[str, ...] = ()
     near: str | None = None
-    period: tuple[str, str] | None = None
     other_languages: tuple[str, ...] = ()
     install: str = ""
     shown_in: str = ""
@@ -119,11 +117,6 @@ class Asked(NamedTuple):
     def names_only(self) -> bool:
         """Whether nothing is asked about what photos show, so that all with the given words are hits."""
         return self.query is not None and bool(self.query.narrowed) and not self.query.plain
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether only some photos are searched."""
-        return bool(self.without or self.narrowed or self.near or self.period)
 
     @property
     def without(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, Unpack, ge
 from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
 from lexlip.errors import ConfigError, DataError, ModelError, UnreadableImage
-from lexlip.queries.query_language import DATE, Query, QueryError, parse_query
+from lexlip.queries.query_language import Query, QueryError, parse_query
 from lexlip.retrieval.answer import Answer
 from lexlip.retrieval.collection import check_same_photos, root_of
 from lexlip.retrieval.filters import FROM_WHERE, Filters
@@ -211,7 +211,7 @@ class PhotoSearch:
             return []
         with self._state() as state:
             asked = [self._encode(state, query) for query in queries]
-            if self.rerank is not None or any(one.is_narrowed for one in asked):
+            if self.rerank is not None or any(one.without or one.narrowed or one.near for one in asked):
                 return [self._answer(state, one, k, {}) for one in asked]
             started = time.perf_counter()
             depth = max(k + 1, state.stage.seen)
@@ -485,7 +485,7 @@ class PhotoSearch:
             at = folder_at(state.photos, value, root) if name == "folder" else None
             if at:
                 folders.append(at)
-            if name not in ("near", DATE) and at != "":
+            if name != "near" and at != "":
                 wanted = " ".join(f'"{part}"' for part in at.split("/")) if at else value
                 if parts := phrases(wanted):  # a folder's name may have no word
                     narrowed.append((name, respelled(state.photos, parts)))
@@ -504,7 +504,6 @@ class PhotoSearch:
             narrowed=tuple(narrowed),
             folders=tuple(folders),
             near=asked.near,
-            period=asked.period,
             other_languages=tuple(state.stage.other_languages(asked)),
             install=state.stage.lacks_languages() if foreign else "",
             shown_in=shown_in,
@@ -521,8 +520,6 @@ class PhotoSearch:
         filters = self._filled(how.get("filters")) or Filters()
         if asked.near is not None:
             filters = replace(filters, near=asked.near)
-        if asked.period is not None:
-            filters = filters.within_days(*asked.period)
         if asked.folders:
             folders = [*asked.folders, *filter(None, [composed(filters.below)])]
             lowest = max(folders, key=len)

@@ -450,9 +450,6 @@ def test_pictures_and_words_to_leave_out(lexlip: Run) -> None:
     for field in ("near:48.1,11.6", "folder:italy", "name:anna"):
         says = f"--server looks at no photo's {field.partition(':')[0]}: ask without {field}"
         assert says in error(lexlip("search", f"two cats {field}", "--server", address, code=2))
-    assert "--server looks at no photo's date: ask without the words for it" in error(
-        lexlip("search", "two cats last summer", "--server", address, code=2)
-    )
 
 
 def test_documents_of_another_model(indexed: Run, other_model: Path) -> None:

@@ -314,13 +314,3 @@ def test_signs_alone_are_no_sentence(typed: str) -> None:
     query = parse_query(typed)
     assert query.sentence == ("photo? ?" if "photo" in typed else "")
     assert query.text == typed
-
-
-def test_words_for_a_time_narrow_a_search() -> None:
-    query = parse_query("show me photos from summer 2019")
-    assert (query.sentence, query.period) == ("", ("2019-06-01", "2019-08-31"))
-    query = parse_query("photos of dogs in summer 2019 near:lyon snow^2 without cats")
-    assert (query.sentence, query.near, query.without) == ("dogs snow", "lyon", ("cats",))
-    assert query.period == ("2019-06-01", "2019-08-31")
-    for typed in ('"summer 2019"', "a summer dress", "dogs"):
-        assert parse_query(typed).period is None

@@ -52,19 +52,6 @@ def test_dates_in_the_wrong_order() -> None:
     Filters(after="2014", before="2014-05-03")
 
 
-def test_days_narrow_a_period() -> None:
-    summer = "2019-06-01", "2019-08-31"
-    for after, before, first, last in (
-        (None, "", *summer),
-        ("2019", "2019", "2019-06-01", "2019-08-31"),
-        ("2019-07", "2019-07", "2019-07", "2019-07"),
-        ("2019-08-31", None, "2019-08-31", "2019-08-31"),
-    ):
-        assert Filters(after, before).within_days(*summer) == Filters(first, last, file_dates=True)
-    for none in (Filters("2020"), Filters(before="2018")):
-        assert none.within_days(*summer).listed == ()
-
-
 def test_words() -> None:
     assert words_of("A Dog's STRASSE, 2014!") == ["a", "dog", "s", "strasse", "2014"]
     assert words_of("Straße") == ["strasse"]

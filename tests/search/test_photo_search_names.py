@@ -363,18 +363,3 @@ def forget_checksum(index: Path, file: Path) -> None:
     from anserini_bridge.storage import checksum
 
     change_header(index, files={**read_header(index).files, file.name: checksum(file)})
-
-
-def test_words_for_a_time_show_only_photos_of_it(tmp_path: Path, model_folder: Path) -> None:
-    """By the dates in names, too; alone, and beside a sentence."""
-    (tmp_path / "photos").mkdir()
-    names = ["IMG_20190601_120000.jpg", "IMG_20190831_235959.jpg", "IMG_20190901_000000.jpg"]
-    for number, name in enumerate(names):
-        Scenes(3, seed=5).image(number).save(tmp_path / "photos" / name)
-    with PhotoSearch(index_words(model_folder, tmp_path / "photos", tmp_path / "index")) as photos:
-        assert ids(photos.text("summer 2019", sort="date")) == names[1::-1]
-        assert set(ids(photos.text("two dogs in summer 2019"))) <= set(names[:2])
-        assert [set(ids(one)) for one in photos.texts(["fall 2019", "spring 2019"])] == [{names[2]}, set()]
-        assert ids(photos.text("summer 2019", filters=Filters(after="2019-08"))) == [names[1]]
-        answer = photos.text("summer 2019", filters=Filters(after="2020"))
-        assert (answer.hits, bool(answer.unmet)) == ([], True)

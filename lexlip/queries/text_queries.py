@@ -34,7 +34,7 @@ from lexlip.models.model_folder import (
     read_description,
     read_words,
 )
-from lexlip.models.word_table import likely_table, named, word_tables
+from lexlip.models.word_table import OF_OTHERS, likely_table, named, word_tables
 from lexlip.queries.query_language import ENGLISH, SHORTEST, UNKNOWN, Query, forms, nearest_words
 from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, TypedWords, Vector
 from lexlip.sparse.rows import row_of
@@ -172,10 +172,11 @@ class TextQueries:
             for word in words_in(text)
             if word in strange and not word.isascii() and not self._is_english_word(folder, word)
         }  # and no name, as it has no capital
-        is_half = 2 * len(accented.union(foreign)) >= len(content)
-        if foreign and accented and is_half and _english_alone().isdisjoint(words):
-            return True  # "röd buss", "flicka äter glass"
-        if len(strange) == len(content) and self._is_rather_foreign(folder, text, {*foreign, *accented}):
+        several = accented.union(foreign) if accented and foreign else ()  # one is a loan: "müsli bowl"
+        if len(several) > 1 and 2 * len(several) >= len(content) and _english_alone().isdisjoint(words):
+            return True  # "flicka äter glass"
+        marked = {word for word in accented if re.search(OF_OTHERS, word)}
+        if len(strange) == len(content) and self._is_rather_foreign(folder, text, marked.union(foreign)):
             return True
         lacked = [word for word in strange if word not in QUERY_WORDS]
         plain = [word for word in content if word not in QUERY_WORDS]

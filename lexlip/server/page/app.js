@@ -142,11 +142,15 @@ class App extends Component {
 			results = asks(query) ? new Results(query, picture, history.state?.words, limit) : new Listing(query, limit);
 			this.setState({ waiting: true });
 			const again = () => this.search(scroll, query);
-			if (!(await this.attempt(() => results.more(signal).catch(this.refused), again))) return;
+			const refused = (error) => {
+				if (!signal.aborted && error instanceof Problem && !error.passes) this.setState({ results: null, said: "" });
+				throw error;
+			};
+			if (!(await this.attempt(() => results.more(signal).catch(refused), again))) return;
 			if (signal.aborted) return;
 			this.keep(name, results);
 		}
-		if (scroll) await told; // what is above the photos has its height then
+		if (scroll) await told; // gives what is above its height
 		if (signal.aborted) return;
 		const fresh = results !== this.state.results;
 		this.setState(
@@ -158,18 +162,12 @@ class App extends Component {
 		);
 	}
 
-	/** A refused query has no hits, not even those before it. */
-	refused = (error) => {
-		if (error instanceof Problem && !error.passes) this.setState({ results: null, said: "" });
-		throw error;
-	};
-
 	keep(name, results) {
 		this.kept.set(name, results);
 		if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
 	}
 
-	/** The address, which can be shared, has a picture's heaviest words; the tab's history has all. */
+	/** An address to share has a picture's heaviest words, the tab's history all. */
 	words(query, results) {
 		const { terms } = results.answer;
 		if (!query.picture || query.terms || !Object.keys(terms).length) return;

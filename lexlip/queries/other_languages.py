@@ -62,6 +62,7 @@ _NEGATION = (
 )
 """A negation, given words that stand for several things: as in English, "and" goes on with these alone."""
 _WORDS = re.compile(r"[^\W\d_]+")
+_JOINED = re.compile(r"\w+(?:-\w+)+")  # "guarda-chuva", of which no part is a thing
 _BETWEEN = re.compile(f"{_OR}|{_AND}|{_COMMA}", re.IGNORECASE)
 _AFTER_AND = re.compile(rf"(?<!\s)(?=\s+(\w+)){_AND}({_WORD})", re.IGNORECASE)
 _LISTED = re.compile(_NEGATION % _WORD, re.IGNORECASE)
@@ -221,7 +222,8 @@ class OtherLanguages:
 
         If the language is not known, it is the one that names the most of them. Of LEARNED there are none.
         """
-        each = [named_in(word.lower()) for word in dict.fromkeys(words)]
+        joined = {part for whole in _JOINED.findall(query.sentence) for part in words_in(whole)}
+        each = [named_in(word.lower()) for word in dict.fromkeys(words) if word not in joined]
         code = query.language.partition("-")[0]
         number = Counter(code for found in each for code in found)
         codes = [one for one in number if number[one] == max(number.values())] if code == UNKNOWN else [code]

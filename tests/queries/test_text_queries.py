@@ -464,6 +464,7 @@ def test_names_of_some_words_of_a_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         ("빨간 우산을 쓴 여자", "und", ["umbrella", "woman"]),
         ("собаку на снегу", "ru", ["dog", "snow"]),
         ("karda koşan köpek", "und", ["dog"]),
+        ("menina com guarda-chuva vermelho", "und", ["girl"]),
         ("pes běží po pláži", "cs", []),  # of which the encoder knows more
     ):
         query = Query(text, text, language=language)

@@ -92,6 +92,12 @@ class Commands(click.Group):
         check_memory(f"`lexlip {args[0]}`", *NEEDED.get(args[0], LEAST))
         return super().resolve_command(context, args)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **extra)  # which also prints --help
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
     def invoke(self, context: click.Context) -> object:
         try:
             return super().invoke(context)

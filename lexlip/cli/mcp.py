@@ -33,6 +33,8 @@ def mcp(
     \b
         "photos": {"command": "/home/me/venv/bin/lexlip", "args": ["mcp", "--index", "/home/me/photos"]}
     """  # noqa: D301 (click's mark for lines that are not wrapped)
+    if sys.stdin is None:
+        raise ConfigError("lexlip mcp reads what an agent asks from standard input, which is closed: open it")
     output = take_stdout()  # before anything prints
     try:
         from mcp.server import MCPServer  # noqa: F401  (older versions have none)

@@ -44,8 +44,9 @@ def test_ctrl_c_in_a_command_that_has_nothing_to_say(monkeypatch: pytest.MonkeyP
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Commands, "get_command", press)  # as its module is loaded
-    done = CliRunner().invoke(main, ["search", "dog"])
-    assert (done.exit_code, done.stderr) == (130, "Error: interrupted\n")
+    for arguments in (["search", "dog"], ["--help"]):
+        done = CliRunner().invoke(main, arguments)
+        assert (done.exit_code, done.stderr) == (130, "Error: interrupted\n")
 
 
 def test_sigterm_is_as_ctrl_c() -> None:

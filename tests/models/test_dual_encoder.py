@@ -92,12 +92,12 @@ def test_what_is_no_text(model: LexLIP, texts: Any) -> None:
         model.encode_text(texts)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_weights_of_another_precision(model: LexLIP, dtype: torch.dtype) -> None:
     picture = Image.effect_noise((40, 30), 90).convert("RGB")
     expected = model.encode_image(picture).toarray()
     found = copy.deepcopy(model).to(dtype).encode_image(picture).toarray()
-    np.testing.assert_allclose(found, expected, rtol=0.2, atol=0.05)
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from anserini_bridge.memory_limits import address_space, container_memory, memory_left
@@ -197,6 +198,28 @@ def worker_context() -> BaseContext:
     import multiprocessing
 
     return multiprocessing.get_context("spawn" if "jnius" in sys.modules else None)
+
+
+def in_thread(function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
+    """Begin a function in a thread; return what waits for its end, and returns or raises what it does."""
+    made: list[Result] = []
+    wrong: list[Exception] = []
+
+    def run() -> None:
+        try:
+            made.append(function(*arguments))
+        except Exception as error:
+            wrong.append(error)
+
+    def end() -> Result:
+        thread.join()
+        if wrong:
+            raise wrong[0]
+        return made[0]
+
+    thread = Thread(target=run)  # a pool takes longer to load than to use
+    thread.start()
+    return end
 
 
 def in_own_process(

@@ -27,12 +27,12 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from anserini_bridge.given_files import check_files, read_json
 from lexlip.encoders.hub_access import DESCRIPTIONS, folder_here
 from lexlip.errors import MORE_MEMORY, ModelError, out_of_memory
+from lexlip.machine.resources import in_thread
 from lexlip.models.foreign import IN_FOLDER, ON_HUB, OPEN_CLIP, Foreign, find_foreign
 from lexlip.models.hub import CARD, fetch, read_on_hub
 from lexlip.registry import BM25
@@ -262,24 +262,9 @@ def check_model(name: str | Path) -> list[str]:
     return [file for file in _FILES if file not in known and (folder / file).exists()]
 
 
-def begin_check(folder: Path) -> Callable[[], None]:
-    """Begin to check a model's files in a thread, while they are loaded; return what raises its error."""
-    wrong: list[Exception] = []
-
-    def check() -> None:
-        try:
-            check_model(folder)
-        except Exception as error:
-            wrong.append(error)
-
-    def end() -> None:
-        thread.join()
-        if wrong:
-            raise wrong[0]
-
-    thread = Thread(target=check)  # a pool takes longer to load than to use
-    thread.start()
-    return end
+def begin_check(folder: Path) -> Callable[[], object]:
+    """Begin `check_model`, while a model is loaded; return what raises its error."""
+    return in_thread(check_model, folder)
 
 
 def _identified(folder: Path) -> bool:

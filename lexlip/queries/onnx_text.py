@@ -17,23 +17,24 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from lexlip.machine.resources import in_thread
 from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
-from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
+from lexlip.queries.saved_model import QueryTokenizer, SavedWeights, Vector
 from lexlip.registry import CLIP_TEXT, SIGLIP_TEXT
 
 Ids = NDArray[np.int64]
+Network = Callable[[QueryTokenizer, str], Vector]
 Embed = Callable[[Ids], NDArray[np.float32]]  # token ids [L] to the first layer's input, [L, D]
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
 
 
-def network(
-    folder: Path, description: dict[str, Any], weights: SavedWeights, tokenizer: QueryTokenizer
-) -> Encode:
+def network(folder: Path, description: dict[str, Any], weights: SavedWeights) -> Network:
     """Return what encodes sentences with the text encoder: here, or in torch if it is of another kind.
 
-    Folder, description (see `lexlip.models.model_folder.read_description`) and the rest are the model's.
+    It is given the model's tokenizer, which may be read while a thread opens the network. Folder, description
+    (see `lexlip.models.model_folder.read_description`) and weights are the model's.
     """
     architecture, config = description["text_architecture"], description["model"]
     joint = bool(config.get("joint"))
@@ -41,20 +42,20 @@ def network(
         from lexlip.models.lexlip import LexLIP
 
         lexlip = LexLIP.from_pretrained(folder)
-        return lambda text: lexlip.encode_text([text]).toarray()[0]
+        return lambda _, text: lexlip.encode_text([text]).toarray()[0]
     session = TextSession(architecture, weights, joint, bool(config.get("mean_position")))
     fills_up = architecture["model_type"] == SIGLIP_TEXT  # see `lexlip.encoders.text.TextEncoder`
     most, filling = (config["text"]["max_tokens"], architecture["pad_token_id"]) if fills_up else (0, 0)
 
-    def pooled(ids: Ids) -> Ids:
+    def pooled(ids: Ids, special: Ids) -> Ids:
         if joint and config["pooling"] != "mean":
             ends = {"end": len(ids) - 1, "last": most - 1}
             return np.array([ends.get(config["pooling"], 0)])
-        return np.flatnonzero(joint | config["special_positions"] | ~np.isin(ids, tokenizer.special))
+        return np.flatnonzero(joint | config["special_positions"] | ~np.isin(ids, special))
 
-    def encode(text: str) -> Vector:
+    def encode(tokenizer: QueryTokenizer, text: str) -> Vector:
         ids = tokenizer.sentence(text)
-        positions = pooled(ids)
+        positions = pooled(ids, tokenizer.special)
         if not len(positions):
             return np.zeros(session.words, np.float32)
         filled = np.pad(ids, (0, max(0, most - len(ids))), constant_values=filling)
@@ -104,11 +105,12 @@ class TextSession:
             states = graph.add("Concat", states, mean, axis=1)
         self.output = _pooled_head(graph, states) if joint else _lexicon_head(graph, states)
         self.words = len(graph.weights[f"{_HEAD}.bias"])
-        self.session = graph.session(self.output)
+        self._session = in_thread(graph.session, self.output)  # nothing waits for it before a sentence
 
     def logits(self, ids: Ids, pooled: Ids) -> NDArray[np.float32]:
         """Return the largest of each word's logits at positions [P], P > 0, of token ids [L]: float32 [V]."""
-        (logits,) = self.session.run([self.output], {"embedded": self.embed(ids)[None], "pooled": pooled})
+        given = {"embedded": self.embed(ids)[None], "pooled": pooled}
+        (logits,) = self._session().run([self.output], given)
         largest: NDArray[np.float32] = logits[0].max(axis=0)
         return largest
 
@@ -218,6 +220,10 @@ class _Graph:
             return lambda ids: floats[ids]
         return self.saved.rows(name)
 
+    def columns(self, name: str, rows: NDArray[Any]) -> str:
+        """Add a matrix [m, n], given by its columns [n, m]; ONNX Runtime turns it once."""
+        return self.add("Transpose", self.constant(name, rows), perm=[1, 0])
+
     def layer(self, states: str, name: str) -> str:
         """Add a linear layer with its bias."""
         return self.add("Add", self.linear(states, f"{name}.weight"), self.vector(f"{name}.bias"))
@@ -242,13 +248,14 @@ class _Graph:
             return self.contrib("FusedMatMul", states, self.constant(names[0], rows), transB=1)
         parts = [self.saved.matrix(name) for name in names]
         rows, scales = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-        matrix, scale = rows.T, self.constant(f"{names[0]}.scale", scales)
+        scale = self.constant(f"{names[0]}.scale", scales)
         if _int8_products_saturate():
             offset = self.constant("offset", np.array(128, np.uint8))
-            unsigned = matrix.view(np.uint8) + np.uint8(128)  # wraps around: -127 becomes 1
-            weight = [self.constant(names[0], unsigned), scale, offset]
+            unsigned = rows.view(np.uint8)
+            unsigned += np.uint8(128)  # wraps around: -127 becomes 1
+            weight = [self.columns(names[0], unsigned), scale, offset]
         else:
-            weight = [self.constant(names[0], matrix), scale]
+            weight = [self.columns(names[0], rows), scale]
         if not by_token:
             return self.contrib("DynamicQuantizeMatMul", states, *weight)
         largest = self.add("ReduceMax", self.add("Abs", states), axes=[-1], keepdims=1)

@@ -123,9 +123,10 @@ class OtherLanguages:
                 f" model here is {identity}: say it in English"
             )
         try:
-            self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             with SavedWeights(folder) as weights:
-                self._encode: Encode = network(folder, description, weights, self.tokenizer)
+                encode = network(folder, description, weights)
+            self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
+            self._encode: Encode = partial(encode, self.tokenizer)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise damaged(folder, error) from error
         check()

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,24 +72,26 @@ class TextQueries:
         check_kind(folder, description, "lexlip")
         try:
             self.identity: str = description["identity"]
-            self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
             words = read_words(folder / "vocabulary.txt")
-            self._lexicon, self._counts = frozenset(words), dict.fromkeys(words, 1)
-            self.vocabulary = Vocabulary.from_words(words, self.tokenizer)
-            self.typed = TypedWords(self.vocabulary, self.tokenizer, self.tokenizer.unknown)
-            self.keywords = load_keywords(folder, len(words))
             with SavedWeights(folder) as weights:
+                if encoder == "network":
+                    from lexlip.queries.onnx_text import network
+
+                    encode = network(folder, description, weights)  # a thread opens it meanwhile
+                self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
+                self.vocabulary = Vocabulary.from_words(words, self.tokenizer)
                 (size,) = weights.shape("text_head.bias")
                 if size != len(words):
                     raise ValueError(f"weights of {size} words, and a vocabulary of {len(words)} words")
                 self._vector: Encode
-                if encoder == "words":
+                if encoder == "network":
+                    self._vector = partial(encode, self.tokenizer)
+                else:
                     companions = description["model"].get("companions", 0) > 0
                     self._vector = bag_of_words(weights, companions, self.tokenizer, self.vocabulary)
-                else:
-                    from lexlip.queries.onnx_text import network
-
-                    self._vector = network(folder, description, weights, self.tokenizer)
+            self._lexicon, self._counts = frozenset(words), dict.fromkeys(words, 1)
+            self.typed = TypedWords(self.vocabulary, self.tokenizer, self.tokenizer.unknown)
+            self.keywords = load_keywords(folder, len(words))
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise damaged(folder, error) from error
         check()

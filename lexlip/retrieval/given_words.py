@@ -22,7 +22,8 @@ _MONTHS = tuple(
 )
 _MONTH, _NUMBER = rf"(?:{'|'.join(f'{one}|{one[:3]}' for one in _MONTHS)})", r"\d\d?(?:st|nd|rd|th)?"
 _WRITTEN = rf"(?:{_NUMBER}\s+{_MONTH}|{_MONTH}\s+{_NUMBER}),?\s+\d{{4}}(?![^\s?!.,;])"  # "4 July 2019"
-_QUOTED = rf'(?i)["“]([^"“”]*)["”]|({_WRITTEN}|\S+)'
+_QUOTED = r'["“]([^"“”]*)["”]|(\S+)'
+_QUOTED_OR_DATE = rf'(?i)["“]([^"“”]*)["”]|({_WRITTEN}|\S+)'
 _OWNER = re.compile(r"(?<=\w)['’]s(?!\w)", re.IGNORECASE)
 _PARTS = re.compile(r"\d+|[^\W\d_]+")
 _UNSPACED = "[\u3040-\u30ff\u3400-\u9fff]"  # Japanese and Chinese: no spaces between words; slow to compile
@@ -87,7 +88,8 @@ def phrases(text: str) -> tuple[Phrase, ...]:
     2019". Of "Anna's" Anna counts. The first 64 phrases count.
     """
     found: list[Phrase] = []
-    for quoted, typed in re.findall(_QUOTED, text):
+    dated = any(map(str.isdecimal, text))
+    for quoted, typed in re.findall(_QUOTED_OR_DATE if dated else _QUOTED, text):
         if quoted:
             found.append(Phrase(tuple(split_words(quoted)), exact=True))
         else:

@@ -156,12 +156,15 @@ class Vocabulary:
     @cached_property
     def pieces_of_words(self) -> list[tuple[int, ...]]:
         """The pieces of each word, one or more."""
-        return [self.split.get(column, (first,)) for column, first in enumerate(self.token_ids.tolist())]
+        pieces: list[tuple[int, ...]] = list(zip(self.token_ids.tolist()))
+        for column, several in self.split.items():
+            pieces[column] = several
+        return pieces
 
     @cached_property
     def column_of_pieces(self) -> dict[tuple[int, ...], int]:
         """The column of each word, by its pieces."""
-        return {pieces: column for column, pieces in enumerate(self.pieces_of_words)}
+        return dict(zip(self.pieces_of_words, range(len(self)), strict=True))
 
     @cached_property
     def pieces(self) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
@@ -15,6 +16,7 @@ from lexlip.machine import resources
 from lexlip.machine.resources import (
     fitting,
     in_own_process,
+    in_thread,
     photos_at_a_time,
     texts_at_a_time,
     worker_context,
@@ -143,3 +145,14 @@ def test_photos_and_captions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
             larger,
             texts,
         )
+
+
+def test_in_thread() -> None:
+    begun = threading.Event()
+    thread = in_thread(lambda: begun.wait(60) and threading.get_ident())
+    begun.set()  # it would wait in vain if the function were called in this thread
+    assert thread() == thread() != threading.get_ident()
+    wrong = in_thread(int, "x")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="invalid literal"):
+            wrong()

@@ -160,5 +160,5 @@ def test_of_many_albums_each_is_looked_for_once(albums: Albums, monkeypatch: pyt
     with albums.following({"7.jpg": "b.jpg"}):
         pass
     assert len(listings) == 6  # two for each change of an album that follows
-    with pytest.raises(DataError, match="albums are 00, 01, 02, 03, 04, 05, 06, 07, 08, 09 and 20 more$"):
+    with pytest.raises(DataError, match=r"albums are 00, 01, 02, 03, 04, 05, 06, 07, 08, 09 and 20 more$"):
         albums.ids("none")

@@ -26,6 +26,7 @@ LONGEST = 48  # characters of a name
 
 _ENDING = ".txt"
 _LARGEST = 2**27  # bytes of a file
+_NAMED = 10  # albums, in place of one that there is not
 _PATIENCE = 10.0  # seconds to wait for another writer
 
 
@@ -63,7 +64,8 @@ def _can_hold(id: str) -> bool:
 
 def no_album(name: str, albums: Sequence[str]) -> DataError:
     """Return the error to raise if there is none of this name, given the names of those that there are."""
-    known = f"albums are {', '.join(map(readable, albums))}" if albums else "there is none yet"
+    more = f" and {len(albums) - _NAMED:,} more" if len(albums) > _NAMED else ""
+    known = f"albums are {', '.join(map(readable, albums[:_NAMED]))}{more}" if albums else "there is none yet"
     return DataError(f"there is no album '{readable(name)}'; {known}")
 
 
@@ -92,13 +94,15 @@ class Albums:
             raise no_album(name, sorted(files))
         return _read(file)
 
-    def holding(self, id: str) -> list[str]:
-        """Return the names of the albums that a photo is in; those that cannot be read are passed over."""
-        found = []
+    def all(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield the name and the ids of each album, see `ids`; those that cannot be read are passed over."""
         for name, file in sorted(self._files().items()):
             with suppress(DataError):
-                found += [name] if id in _read(file) else []
-        return found
+                yield name, _read(file)
+
+    def holding(self, id: str) -> list[str]:
+        """Return the names of the albums that a photo is in; those that cannot be read are passed over."""
+        return [name for name, ids in self.all() if id in ids]
 
     def change(self, name: str, add: Iterable[str] = (), remove_ids: Iterable[str] = ()) -> int:
         """Add photos to an album, which is made if there is none, and take others out; the last ends it.
@@ -135,10 +139,9 @@ class Albums:
         self._follow(moved, written=True)
 
     def _follow(self, moved: Mapping[str, str], written: bool) -> None:
-        for name in self.names() if moved else ():
-            with suppress(DataError):
-                held = [id for id in self.ids(name) if _can_hold(moved.get(id, "\n"))]
-                if held:
+        for name, ids in self.all() if moved else ():
+            if held := [id for id in ids if _can_hold(moved.get(id, "\n"))]:
+                with suppress(DataError):
                     self.change(name, [moved[id] for id in held], held if written else ())
 
     @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lexlip.retrieval.albums import Albums, check_ids, check_name, no_album
 from lexlip.search_servers.photo_index import PhotoIndex
@@ -30,6 +30,10 @@ class ServerAlbums(Albums):
         if found is None:
             raise no_album(name, sorted(one[0] for one in spelled.values()))
         return self._members(found)
+
+    def all(self) -> Iterator[tuple[str, list[str]]]:
+        for spelled in sorted(self._spelled().values()):
+            yield spelled[0], self._members(spelled)
 
     def holding(self, id: str) -> list[str]:
         entries = self._index.entries(Is("member", (id,)))

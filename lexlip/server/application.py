@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import traceback
@@ -178,6 +179,10 @@ class Guard:
                 return
         except ClientDisconnect:
             return  # nobody waits for an answer
+        except asyncio.CancelledError:  # the server ends, and has waited for this request
+            if begun:
+                return
+            answer = Problem(503, "the server ends, and has no answer yet: ask again once it runs").response()
         except Exception as error:
             problem = problem_of(error)
             if problem is None:

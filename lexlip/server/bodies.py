@@ -518,9 +518,12 @@ async def read_body(request: Request, most: int, seconds: float, room: Room) -> 
     """Return the body of a request.
 
     Raises:
-        Problem: 413, it is longer than `most` bytes; 408, it takes longer than `seconds`; 503, given up.
+        Problem: 413, it is longer than `most` bytes; 408, it takes longer than `seconds`; 415, it is
+            compressed; 503, given up.
         ClientDisconnect: the client has hung up.
     """
+    if (coding := request.headers.get("content-encoding", "identity")) != "identity":
+        raise Problem(415, f"send the body as it is, without Content-Encoding: {coding}")
     too_long = Problem(413, f"the body is too long: send at most {most:,} bytes")
     said = request.headers.get("content-length", "0")
     if not said.isdigit() or int(said) > most:

@@ -104,6 +104,8 @@ def search_calls(served: ServedIndex) -> APIRouter:
         asked = await read_json(request, Search, limits.upload_bytes // SMALL, limits.seconds, room)
         if sum(given is not None for given in (asked.q, asked.terms, asked.like)) != 1:
             raise Problem(422, "give one of q, terms and like")
+        if (asked.adjust and asked.q is None) or (asked.without and asked.terms is None):
+            raise Problem(422, "adjust is for q, and without for terms: leave out what does not fit")
         if asked.terms is not None:
             return await served.reply(served.by_words, asked.terms, asked.without, asked)
         if asked.like is not None:

@@ -15,13 +15,14 @@ import sys
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from lexlip.server.problems import KIND, busy
+from lexlip.server.problems import KIND, Problem, busy
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -38,6 +39,10 @@ TAKING = 30.0  # seconds in which a client takes at least
 LEAST = 30_000  # bytes of an answer
 QUIET = 60.0  # seconds between lines about connections
 
+_ASCII = bytes(range(128))
+_NO_HTTP = Problem(
+    400, "this is no request of HTTP: its address has %20 for a space, and its head at most 65,536 bytes"
+)
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -156,7 +161,7 @@ class Connection(H11Protocol):
         if self.server_state.enter(self):
             self._look()
         else:
-            transport.write(_too_many())
+            transport.write(_refusal(busy("other connections")))
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -173,14 +178,17 @@ class Connection(H11Protocol):
             if self._spilled > SPILL:
                 self.transport.close()
                 return
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:  # a request begins
+            line, end, rest = data.partition(b"\n")
+            if not line.isascii():  # curl sends q=größe as it is typed
+                data = quote(line, safe=_ASCII).encode() + end + rest
         super().data_received(data)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP; where an answer has begun, end the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            super().send_400_response(msg)
-        else:
-            self.transport.close()
+            self.transport.write(_refusal(_NO_HTTP))
+        self.transport.close()
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True  # its answer would come after this one
             self.cycle.message_event.set()
@@ -223,9 +231,8 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(wait, self._look)
 
 
-def _too_many() -> bytes:
-    """Return the answer to a connection for which there is no room."""
-    problem = busy("other connections")
+def _refusal(problem: Problem) -> bytes:
+    """Return an answer after which a connection is closed."""
     body = json.dumps(problem.body)
     fields = {
         "Content-Type": KIND,
@@ -233,7 +240,8 @@ def _too_many() -> bytes:
         "Connection": "close",
         **problem.headers,
     }
-    lines = ["HTTP/1.1 503 Service Unavailable", *(f"{name}: {value}" for name, value in fields.items())]
+    first = f"HTTP/1.1 {problem.status} {problem.body['title']}"
+    lines = [first, *(f"{name}: {value}" for name, value in fields.items())]
     return "\r\n".join([*lines, "", body]).encode()
 
 

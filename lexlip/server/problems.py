@@ -82,7 +82,7 @@ def problem_of(error: Exception) -> Problem | None:
 def _sentence(error: Mapping[str, Any]) -> str:
     """Return what is wrong with one parameter."""
     place = ".".join(str(part) for part in error["loc"] if part not in ("query", "path", "body"))
-    message = str(error["msg"])
+    message = str(error["msg"]).replace(" after validation", "")  # of too many, or too few
     return f"{place or 'the body'}: {message[:1].lower()}{message[1:]}"
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -375,12 +375,11 @@ class ServedIndex:
 
     def albums(self) -> dict[str, Any]:
         """Return the albums of the index, and whether they are changed here."""
-        albums, listed = self.search.albums, []
         with self.search.now() as (stage, photos):
-            for name in albums.names():
-                with suppress(DataError):  # it is gone, or damaged
-                    held = sum(photo is not None for photo in photos.get(albums.ids(name)))
-                    listed.append({"name": name, "photos": held})
+            listed = [
+                {"name": name, "photos": sum(photo is not None for photo in photos.get(ids))}
+                for name, ids in self.search.albums.all()
+            ]
             return {"writable": self._may_change_albums(stage), "albums": listed}
 
     def change_album(self, name: str, add: Sequence[str], remove: Sequence[str]) -> dict[str, Any]:

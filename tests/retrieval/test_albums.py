@@ -146,3 +146,19 @@ def test_albums_follow_photos_that_have_moved(albums: Albums) -> None:
         assert albums.ids("one") == ["2.jpg", "a/3.jpg", "b/1.jpg"]
     assert albums.ids("other") == ["2.jpg"]
     assert (albums.folder / "broken.txt").read_bytes() == b"a/1.jpg\n\xff"
+
+
+def test_of_many_albums_each_is_looked_for_once(albums: Albums, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a thousand of them hold up the server for minutes."""
+    for number in range(30):
+        albums.change(f"{number:02}", ["a.jpg", f"{number}.jpg"])
+    listings: list[Albums] = []
+    files = Albums._files
+    monkeypatch.setattr(Albums, "_files", lambda self: listings.append(self) or files(self))  # type: ignore[func-returns-value]
+    assert dict(albums.all())["07"] == ["a.jpg", "7.jpg"]
+    assert len(albums.holding("a.jpg")) == 30
+    with albums.following({"7.jpg": "b.jpg"}):
+        pass
+    assert len(listings) == 6  # two for each change of an album that follows
+    with pytest.raises(DataError, match=r"albums are 00, 01, 02, 03, 04, 05, 06, 07, 08, 09 and 20 more$"):
+        albums.ids("none")

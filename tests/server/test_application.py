@@ -3,6 +3,8 @@ import http.client
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 
 from lexlip.retrieval.answer import key_of
+from lexlip.server import connections
 from lexlip.server.access import Access
 from lexlip.server.application import Guard
 from tests.search.indexes import Indexed
@@ -320,3 +323,20 @@ def test_a_client_that_hangs_up_is_no_fault(capsys: pytest.CaptureFixture[str]) 
 
     asyncio.run(call())
     assert capsys.readouterr().err == ""
+
+
+def test_who_waits_when_the_server_ends_is_told(
+    library: Indexed, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connections, "GRACE", 1)
+    asked, done = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as caller:
+        with serving(library.bm25) as server:
+            server.served.facets = lambda: asked.set() or done.wait(30)  # type: ignore[assignment, method-assign, func-returns-value]
+            waiting = caller.submit(httpx2.get, f"{server.address}api/facets", timeout=30)
+            assert asked.wait(30)
+        done.set()
+        assert (
+            problem(waiting.result(), 503) == "the server ends, and has no answer yet: ask again once it runs"
+        )
+    assert "Traceback" not in capfd.readouterr().err

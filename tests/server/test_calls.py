@@ -1,3 +1,4 @@
+import gzip
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -167,8 +168,11 @@ def test_a_sentence_of_the_command_line_comes_as_it_is(
         ("[]", 422, ""),
         ("{}", 422, "give one of q, terms and like"),
         ('{"q": "dog", "like": "MC5qcGc"}', 422, "give one of q, terms and like"),
+        ('{"terms": {"dog": 1}, "adjust": ["-cat"]}', 422, "adjust is for q, and without for terms"),
+        ('{"like": "MC5qcGc", "adjust": ["-cat"]}', 422, "adjust is for q, and without for terms"),
+        ('{"q": "dog", "without": ["cat"]}', 422, "adjust is for q, and without for terms"),
         ('{"q": "dog", "more": 1}', 422, "more: extra inputs are not permitted"),
-        ('{"terms": {}}', 422, "terms"),
+        ('{"terms": {}}', 422, "terms: dictionary should have at least 1 item, not 0"),
         ('{"terms": {"dog": 1e999}}', 422, "finite"),
         ('{"terms": {"dog": NaN}}', 422, ""),
         ('{"terms": {"dog": -1}}', 400, "give a number above 0"),
@@ -190,6 +194,12 @@ def test_what_is_wrong_with_a_body_is_said(server: Serving, body: str, status: i
 def test_bodies_of_other_kinds_are_refused(server: Serving, kind: str) -> None:
     answer = server.client.post("/api/search", content=b'{"q": "dog"}', headers={"Content-Type": kind})
     assert "application/json" in problem(answer, 415)
+
+
+def test_bodies_that_are_compressed_are_refused(server: Serving) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = server.client.post("/api/search", content=gzip.compress(b'{"q": "dog"}'), headers=headers)
+    assert problem(answer, 415) == "send the body as it is, without Content-Encoding: gzip"
 
 
 def test_uploads_are_bounded_in_bytes_and_pixels(library: Indexed) -> None:

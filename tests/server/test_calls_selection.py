@@ -7,6 +7,7 @@ import pytest
 from anserini_bridge import read_header
 from lexlip.data import open_source
 from lexlip.indexing.update import update_photos
+from lexlip.retrieval.albums import Albums
 from lexlip.retrieval.answer import key_of
 from tests.conftest import write_photos
 from tests.search.indexes import change_header, index_words
@@ -58,6 +59,16 @@ def test_a_photo_that_no_album_can_hold_is_left_out_and_named(changing: tuple[Pa
     }
     said = problem(server.client.post("/api/albums/a", json={"add": keys("two\nlines.jpg")}), 400)
     assert said == "'two\\nlines.jpg' has an end of line in its name: no album can hold it"
+
+
+def test_many_albums_are_listed_at_once(
+    changing: tuple[Path, Serving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, server = changing
+    for number in range(30):
+        server.post(f"/albums/{number:02}", json={"add": keys("0.jpg")})
+    monkeypatch.delattr(Albums, "ids")  # which looks through all of them for one
+    assert server.get("/albums")["albums"][7] == {"name": "07", "photos": 1}
 
 
 def test_what_is_refused(changing: tuple[Path, Serving]) -> None:

@@ -11,23 +11,17 @@ export class Problem extends Error {
 }
 
 /** The server does not answer. */
-export class Gone extends Error {}
+export class Gone extends Error {
+	passes = true;
+}
 
 async function call(path, options) {
 	let response;
 	try {
 		response = await fetch(`api/${path}`, options);
+		if (response.ok) return await response.json();
 	} catch (error) {
-		if (error.name === "AbortError") throw error;
-		throw new Gone(error.message);
-	}
-	if (response.ok) {
-		try {
-			return await response.json();
-		} catch (error) {
-			if (error.name === "AbortError") throw error;
-			throw new Gone("the answer broke off");
-		}
+		throw error.name === "AbortError" ? error : new Gone("the server does not answer");
 	}
 	const problem = await response.json().catch(() => ({}));
 	const busy = response.status === 429 || response.status === 503;

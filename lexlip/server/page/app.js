@@ -101,6 +101,8 @@ class App extends Component {
 		if (at >= 0) requestAnimationFrame(() => this.grid.current.show(at));
 	}
 
+	unfilter = () => this.go({ ...this.state.query, ...FILTERS });
+
 	/** A sentence; nothing, where there was one, is the start. */
 	ask = (q) => {
 		const { query } = this.state;
@@ -112,8 +114,11 @@ class App extends Component {
 		this.setState({ names });
 	};
 
-	picture = (blob) => {
-		if (!blob.type.startsWith("image/")) return this.setState({ problem: "this is not a picture" });
+	/** Read now, as a file may change. Some browsers know no type of HEIC. */
+	picture = async (file) => {
+		const data = /^(image\/|$)/.test(file.type) && (await file.arrayBuffer().catch(() => null));
+		if (!data) return this.setState({ problem: "this is not a picture" });
+		const blob = new Blob([data], { type: file.type });
 		const number = String(Date.now());
 		pictures.set(number, { blob, url: URL.createObjectURL(blob) });
 		this.go(asked(this.state.query, { picture: number }));
@@ -143,7 +148,7 @@ class App extends Component {
 			this.setState({ waiting: true });
 			const again = () => this.search(scroll, query);
 			const refused = (error) => {
-				if (!signal.aborted && error instanceof Problem && !error.passes) this.setState({ results: null, said: "" });
+				if (!signal.aborted && !error.passes) this.setState({ results: null, said: "" });
 				throw error;
 			};
 			if (!(await this.attempt(() => results.more(signal).catch(refused), again))) return;
@@ -199,17 +204,13 @@ class App extends Component {
 	}
 
 	failed = (error, again) => {
-		if (error instanceof Gone) {
-			this.again = again ?? this.again;
-			this.setState({ gone: true });
-			this.wake(1);
-		} else if (error instanceof Problem && error.status === 410) this.setState({ stale: true });
-		else if (error instanceof Problem) {
-			this.setState({ problem: error.message });
-			if (!error.passes) return;
-			this.again = again ?? this.again;
-			this.wake(1);
-		} else throw error;
+		const gone = error instanceof Gone;
+		if (!gone && !(error instanceof Problem)) throw error;
+		if (error.status === 410) return this.setState({ stale: true });
+		this.setState(gone ? { gone } : { problem: error.message });
+		if (!error.passes) return;
+		this.again = again ?? this.again;
+		this.wake(1);
 	};
 
 	wake(seconds) {
@@ -439,8 +440,8 @@ class App extends Component {
 
 	found(query, results) {
 		if (!results.length)
-			return html`<${NoHits} answer=${results.answer} filtered=${isFiltered(query)}
-				onUnfilter=${() => this.go({ ...query, ...FILTERS })}
+			return html`<${NoHits} answer=${results.answer}
+				onUnfilter=${isFiltered(query) && this.unfilter}
 				onPutBack=${(word) => this.adjust(multiplied(query, word, 1))}
 				onText=${(phrase) => this.adjust(quotedNegation(query, phrase))}
 				onHome=${() => this.go(asked(query, FILTERS))} />`;
@@ -485,7 +486,8 @@ class App extends Component {
 				${waiting && html`<div class="waiting" aria-hidden="true"></div>`}
 			</header>
 			<main>
-				<${Lines} gone=${gone} problem=${problem} update=${status?.update} cluster=${status?.cluster} changed=${changed} onAgain=${this.refresh} />
+				<${Lines} gone=${gone} problem=${problem} update=${status?.update} cluster=${status?.cluster} changed=${changed} onAgain=${this.refresh}
+					onUnfilter=${!results && isFiltered(query) && this.unfilter} />
 				${this.body()}
 			</main>
 			<p class="hidden" aria-live="polite">${said}</p>

@@ -32,7 +32,7 @@ class Dates extends Component {
 		const years = Array.from({ length: year(facets.last) - from + 1 }, (_, place) => String(from + place));
 		const field = (name, value, label) => html`
 			<label>${label}
-				<input value=${value} placeholder="2014-05-03" pattern="\\s*\\d{4}(-\\d{1,2}){0,2}\\s*"
+				<input value=${value} placeholder="2014-05-03" pattern="\\s*\\d{4}(-\\d\\d){0,2}\\s*"
 					title="a year, a month or a day: 2014, 2014-05, 2014-05-03" autocomplete="off"
 					onInput=${(event) => this.setState({ [name]: event.target.value })} />
 			</label>

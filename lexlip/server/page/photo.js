@@ -172,7 +172,7 @@ export class PhotoView extends Component {
 	keys = (event) => {
 		if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
 		const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-		if (!step || (step * step && event.key.match(/Up|Down/) && this.scrolls())) return;
+		if (!step || (event.key.match(/Up|Down/) && this.scrolls())) return;
 		event.preventDefault();
 		this.props.onStep(step);
 	};
@@ -204,7 +204,7 @@ export class PhotoView extends Component {
 				.map((word) => shown(this.own, word))
 				.join(", ");
 		return html`
-			<figure onPointerMove=${photo && this.props.hasWords && this.props.files ? this.over : undefined}
+			<figure onPointerMove=${photo && this.over}
 				onPointerLeave=${() => this.setState({ names: [] })}>
 				<img key=${this.props.photoKey} src=${sharp || thumbnail(this.props.photoKey, 960, this.props.hit?.version)} alt=${alt}
 					onLoad=${({ target }) => this.setState({ ratio: target.naturalWidth / target.naturalHeight })} />

@@ -3,8 +3,8 @@ import { Component, createRef, html } from "./html.js";
 import { thumbnail } from "./api.js";
 import { Help } from "./help.js";
 
-const LENS = html`<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="10.500" cy="10.500" r="6.500" /><path d="m15.500 15.500 5 5" /></svg>`;
-const PICTURE = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3.500" y="4.500" width="17" height="15" rx="2.500" /><path d="m4 16 4.500-4.500 4 4L15 13l5 4.500" /><circle cx="15.500" cy="9" r="1.400" /></svg>`;
+const LENS = html`<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="10.5" cy="10.5" r="6.5" /><path d="m15.5 15.5 5 5" /></svg>`;
+const PICTURE = html`<svg viewBox="0 0 24 24" aria-hidden="true"><rect x="3.5" y="4.5" width="17" height="15" rx="2.5" /><path d="m4 16 4.5-4.5 4 4L15 13l5 4.5" /><circle cx="15.5" cy="9" r="1.4" /></svg>`;
 
 /** What somebody has typed before the page was ready. */
 const typed = () => document.querySelector("header input").value;

@@ -2,7 +2,7 @@
 // document, and another search may show others.
 import { Component, createRef, html, photos } from "./html.js";
 import { asks } from "./address.js";
-import { Gone, post } from "./api.js";
+import { post } from "./api.js";
 import { copy, save } from "./clipboard.js";
 import { Menu } from "./menu.js";
 
@@ -202,7 +202,7 @@ export class SelectionBar extends Component {
 			this.setState({ note: left ? `${said} without ${photos(left)}: line breaks in names` : said });
 			this.props.onAlbums(albums, name);
 		} catch (error) {
-			this.setState({ note: error instanceof Gone ? "the server does not answer" : error.message });
+			this.setState({ note: error.message });
 		}
 	};
 

@@ -52,8 +52,10 @@ export class Welcome extends Component {
 	}
 }
 
+const unfilter = (onClick) => onClick && html`${" "}<button class="link" onClick=${onClick}>Search all photos</button>`;
+
 /** No hit: why that may be, and what to try. */
-export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome }) {
+export function NoHits({ answer, onUnfilter, onPutBack, onText, onHome }) {
 	const { unknown = [], without = [], negations = {}, unmet = "" } = answer;
 	const negated = Object.values(negations).flat();
 	return html`
@@ -76,12 +78,12 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 					</li>`,
 					)}
 				${
-					(filtered || unmet) &&
-					html`<li>${unmet ? sentence(unmet) : "Dates, a folder or captions narrow the search."}${" "}
-					${filtered && html`<button class="link" onClick=${onUnfilter}>Search all photos</button>`}
+					(onUnfilter || unmet) &&
+					html`<li>${unmet ? sentence(unmet) : "Dates, a folder or captions narrow the search."}
+					${unfilter(onUnfilter)}
 				</li>`
 				}
-				${!unknown.length && !without.length && !filtered && !unmet && html`<li>Try other words, or fewer.</li>`}
+				${!unknown.length && !without.length && !onUnfilter && !unmet && html`<li>Try other words, or fewer.</li>`}
 			</ul>
 			<p><button class="link" onClick=${onHome}>See what these photos show</button></p>
 		</section>
@@ -89,11 +91,12 @@ export function NoHits({ answer, filtered, onUnfilter, onPutBack, onText, onHome
 }
 
 /** Lines about the server, the update and errors; each only while it is true. */
-export function Lines({ gone, problem, update, cluster, changed, onAgain }) {
+export function Lines({ gone, problem, update, cluster, changed, onAgain, onUnfilter }) {
+	const wrong = problem || (cluster?.message && sentence(cluster.message));
 	return html`
 		<div class="lines" role="status">
 			${gone && html`<p class="wrong">The server does not answer. What was found stays here; trying again …</p>`}
-			${(problem || cluster?.message) && html`<p class="wrong">${problem || sentence(cluster.message)}</p>`}
+			${wrong && html`<p class="wrong">${wrong}${unfilter(onUnfilter)}</p>`}
 			${update?.running && html`<p>${updateText(update)}</p>`}
 			${
 				changed &&

@@ -246,6 +246,25 @@ def test_a_picture_from_outside(
     expect_chips(again, page.locator("[data-word] .text").all_inner_texts())
 
 
+def test_a_picture_may_have_no_type_and_be_gone_later(
+    visit: Visit, site: str, collection: Collection, tmp_path: Path
+) -> None:
+    """Most browsers know no type of HEIC; and all read a file once it is sent, which may be again."""
+    page = visit(site)
+    expect(page.locator(".welcome")).to_be_visible()
+    file = tmp_path / "picture.unknown"
+    file.write_bytes(picture())
+    page.get_by_label("search with a picture", exact=True).set_input_files(file)
+    expect(page.locator(".given img")).to_have_js_property("naturalWidth", 30)
+    file.unlink()
+    page.get_by_label("sort").select_option("date")
+    until(page, lambda: sum(call.startswith("POST") for call in collection.asked) == 2)
+    expect(page.locator(".waiting")).to_have_count(0)
+    expect(page.locator(".hit").first).to_be_visible()
+    expect(page.locator(".wrong")).to_have_count(0)
+    assert asked(page)["sort"] == ["date"]
+
+
 def test_what_is_dropped_but_no_picture_is_said(visit: Visit, site: str) -> None:
     page = visit(f"{site}?q=dog")
     expect(page.locator(".hit").first).to_be_visible()

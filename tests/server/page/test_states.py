@@ -122,6 +122,25 @@ def test_what_is_wrong_with_a_question_is_said(visit: Visit, site: str, collecti
     expect_hits(page, ids(collection, q="play"))
 
 
+def test_a_filter_that_is_refused_can_be_left(visit: Visit, site: str, collection: Collection) -> None:
+    """Such as an album that is gone: the next question has the filter again."""
+    collection.limit = 1
+    page = visit(f"{site}?q=snow&album=gone")
+    expect(page.locator(".wrong")).to_have_text("k is too large Search all photos")
+    collection.limit = 1000
+    page.get_by_role("button", name="Search all photos").click()
+    expect_hits(page, ids(collection, q="snow"))
+    assert asked(page) == {"q": ["snow"]}
+    expect(page.locator(".wrong")).to_have_count(0)
+
+
+def test_an_address_that_somebody_made_leads_to_no_other_call(visit: Visit, site: str) -> None:
+    page = visit(f"{site}?photo=../status%3Fk=1")
+    expect(page.locator("dialog.photo .note")).not_to_have_text("")
+    page.keyboard.press("Escape")
+    expect(page.locator(".hit").first).to_be_visible()
+
+
 def test_a_very_long_word_fits_into_the_page(visit: Visit, site: str) -> None:
     for query in ("w" * 900, f"dog {'w' * 900}"):  # nothing fits, and a chip
         page = visit(f"{site}?q={query}", 360)

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory, what_is_missing
+from lexlip.errors import MORE_FILES, FixableError, limit_reached, what_is_missing
 from lexlip.machine.resources import LEAST, NEEDED, check_memory
 from lexlip.words.plain_text import readable
 
@@ -150,12 +150,13 @@ def _told_to_users() -> Iterator[None]:
 
 def _for_users(error: Exception) -> str | None:
     """Return the sentence of an error that a user can fix; None of others."""
-    if isinstance(error, FixableError):
+    limit = limit_reached(error)
+    if isinstance(error, FixableError) and limit != MORE_FILES:  # what it advises would not help
         return readable(str(error))
     if isinstance(error, ModuleNotFoundError):
         return what_is_missing(error)
-    if out_of_memory(error):
-        return f"there is too little memory: {MORE_MEMORY}"
+    if limit is not None:
+        return limit
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "the folder that you are in was removed: go to another one"
     if not isinstance(error, OSError):

@@ -126,7 +126,8 @@ def _open_streams() -> None:
         os.set_inheritable(spare, True)
     os.close(spare)
     sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    if sys.stderr is None or (sys.stderr is sys.__stderr__ and not sys.stderr.isatty()):
+    own = sys.stderr is sys.__stderr__
+    if sys.stderr is None or (own and not sys.stderr.isatty()):
         told = io.BufferedWriter(_Told(2, "w", closefd=False))
         encoding = sys.stderr.encoding if sys.stderr else "utf-8"
         sys.stderr = io.TextIOWrapper(told, encoding, "backslashreplace", line_buffering=True)

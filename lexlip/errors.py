@@ -86,6 +86,18 @@ def out_of_memory(error: BaseException) -> bool:
     return _OUT_OF_MEMORY.search(str(error)) is not None
 
 
+MORE_FILES = "too many files are open: raise the limit, as with `ulimit -n 4096`"
+
+
+def limit_reached(error: BaseException) -> str | None:
+    """Return a sentence about a limit of the system that an error of any library met; None for others."""
+    if "Too many open files" in str(error):
+        return MORE_FILES
+    if "can't start new thread" in str(error):
+        return "no more threads may be started: raise the limit (`ulimit -u`), or a container's on processes"
+    return f"there is too little memory: {MORE_MEMORY}" if out_of_memory(error) else None
+
+
 def _of_the_system(error: Exception) -> str | None:
     """Return what the operating system says in an error; libraries in Rust wrap it in errors of their own."""
     if isinstance(error, OSError):

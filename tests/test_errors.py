@@ -1,7 +1,7 @@
 import pytest
 from safetensors import SafetensorError
 
-from lexlip.errors import DataError, out_of_memory, writing
+from lexlip.errors import MORE_FILES, DataError, limit_reached, out_of_memory, writing
 
 
 def test_what_the_system_says() -> None:
@@ -26,3 +26,11 @@ def test_errors_of_too_little_memory() -> None:
     for error in (MemoryError(), OSError(12, "x"), RuntimeError("std::bad_alloc")):
         assert out_of_memory(error)
     assert not out_of_memory(RuntimeError("x"))
+
+
+def test_limits_of_the_system() -> None:
+    for error in (OSError(24, "Too many open files"), DataError("Lucene failed (Too many open files): wait")):
+        assert limit_reached(error) == MORE_FILES
+    for error, advice in ((RuntimeError("can't start new thread"), "`ulimit -u`"), (MemoryError(), "memory")):
+        assert advice in str(limit_reached(error))
+    assert limit_reached(OSError(28, "No space left on device")) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import click
 
 from lexlip.cli.index import index
 from lexlip.cli.search import search
+from lexlip.data.files import cache_folder
+from lexlip.errors import writing_index
 
 PHOTOS = Path(__file__).parents[1] / "photos"  # those that ship, with their licences
 QUERIES = (
@@ -35,12 +36,13 @@ def demo(source: str | None, index_folder: str | None) -> None:
 
     SOURCE is a folder of your own photos; without one, fifteen photos that LexLIP brings along.
     """
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = index_folder or str(Path(home) / "lexlip" / "demo")
-    _run(index, source or str(PHOTOS), "--topk", "32", "--index", folder)
+    if index_folder is None:
+        with writing_index("of the demo"):
+            index_folder = str(cache_folder() / "demo")
+    _run(index, source or str(PHOTOS), "--topk", "32", "--index", index_folder)
     for query in QUERIES:
-        _run(search, query, "--index", folder, "-k", "3")
-    click.echo(f"\nTo search in the browser: {shlex.join(['lexlip', 'serve', '--index', folder])}")
+        _run(search, query, "--index", index_folder, "-k", "3")
+    click.echo(f"\nTo search in the browser: {shlex.join(['lexlip', 'serve', '--index', index_folder])}")
 
 
 def _run(command: click.Command, *arguments: str) -> None:

@@ -9,13 +9,13 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
-from lexlip.errors import MORE_MEMORY, FixableError, out_of_memory, what_is_missing
+from lexlip.errors import MORE_FILES, FixableError, limit_reached, what_is_missing
 from lexlip.machine.resources import LEAST, NEEDED, check_memory
 from lexlip.words.plain_text import readable
 
@@ -72,6 +72,7 @@ class Commands(click.Group):
         return self.commands.get(name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
+        _open_streams()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
                 stream.reconfigure(errors="replace")  # names may have letters that the encoding lacks
@@ -85,7 +86,9 @@ class Commands(click.Group):
                 of_a_shell = not re.search(_NOT_OF_A_SHELL, arg)
                 raw = arg.encode(errors="surrogateescape" if of_a_shell else "surrogatepass")
                 shown = raw.decode("utf-8", "backslashreplace")
-                raise click.UsageError(f"'{shown}' is not UTF-8", context) from None
+                encoding = sys.getfilesystemencoding()
+                why = "UTF-8" if encoding == "utf-8" else f"{encoding}, as Python expects: set PYTHONUTF8=1"
+                raise click.UsageError(f"'{shown}' is not {why}", context) from None
         return super().parse_args(context, args)
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
@@ -93,33 +96,68 @@ class Commands(click.Group):
         return super().resolve_command(context, args)
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        try:
+        with _told_to_users():
             return super().make_context(*args, **extra)  # which also prints --help
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
 
     def invoke(self, context: click.Context) -> object:
-        try:
+        with _told_to_users():
             return super().invoke(context)
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
+
+
+class _Told(io.FileIO):
+    """Standard error; what cannot be written there, as its disk is full or nobody reads it, is lost.
+
+    So no work fails because of what is told beside it.
+    """
+
+    def write(self, data: Any) -> int:
+        with suppress(OSError):
+            return super().write(data)
+        return len(data)
+
+
+def _open_streams() -> None:
+    """Let standard output and standard error be there, though they may be closed, full or without a reader.
+
+    The numbers of those that are closed are taken by the null device, else the next file that is opened, such
+    as one of an index, would get what libraries print.
+    """
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(spare, True)
+    os.close(spare)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    own = sys.stderr is sys.__stderr__
+    if sys.stderr is None or (own and not sys.stderr.isatty()):
+        told = io.BufferedWriter(_Told(2, "w", closefd=False))
+        encoding = sys.stderr.encoding if sys.stderr else "utf-8"
+        sys.stderr = io.TextIOWrapper(told, encoding, "backslashreplace", line_buffering=True)
+
+
+@contextmanager
+def _told_to_users() -> Iterator[None]:
+    """Raise errors of a `with` block that the user can fix, and Ctrl-C, as click prints them."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit):
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted") from None
+    except Exception as error:
+        said = _for_users(error)
+        if said is None:
             raise
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
-        except Exception as error:
-            said = _for_users(error)
-            if said is None:
-                raise
-            raise UserError(said) from error
+        raise UserError(said) from error
 
 
 def _for_users(error: Exception) -> str | None:
     """Return the sentence of an error that a user can fix; None of others."""
-    if isinstance(error, FixableError):
+    limit = limit_reached(error)
+    if isinstance(error, FixableError) and limit != MORE_FILES:  # what it advises would not help
         return readable(str(error))
     if isinstance(error, ModuleNotFoundError):
         return what_is_missing(error)
-    if out_of_memory(error):
-        return f"there is too little memory: {MORE_MEMORY}"
+    if limit is not None:
+        return limit
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "the folder that you are in was removed: go to another one"
     if not isinstance(error, OSError):

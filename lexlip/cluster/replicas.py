@@ -29,6 +29,7 @@ from anserini_bridge import BridgeError, start_jvm
 from anserini_bridge.jvm import SMALL_GARBAGE
 from anserini_bridge.storage import METADATA_FILE, replace_folder
 from lexlip.cluster.session import cause_of
+from lexlip.data.files import cache_folder
 from lexlip.errors import ConfigError, DataError, FixableError, writing
 from lexlip.search.cursors import digest
 from lexlip.search.engines.shard import OpenShard, ShardedMetadata, files_of, version_of, wrong_files
@@ -127,7 +128,8 @@ def copied(place: ShardPlace, giver: Any) -> Path:
         DataError: it cannot be written here, or not be read where it lies; nothing of it is left here.
         BridgeError: what arrived is not what was indexed.
     """
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "served"
+    with writing(f"a copy of the index on {socket.gethostname()}"):
+        home = cache_folder() / "served"
     folder = home / place.of_index / place.version
     if not wrong_files(folder, place.files):
         return folder

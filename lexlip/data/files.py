@@ -41,7 +41,29 @@ def path_of(name: str | Path) -> Path:
     try:
         return Path(name).expanduser()
     except RuntimeError:
+        if re.match(r"~([/\\]|$)", str(name)):
+            raise DataError(
+                f"{name}: this user has no home folder: give the whole path, or set HOME"
+            ) from None
         raise DataError(f"{name} names a user who does not exist: write ./{name} for a file") from None
+
+
+def kept_folder(variable: str, usual: str) -> Path:
+    """Return the folder of what LexLIP keeps for a user, by a variable or a usual place below ~.
+
+    As XDG has it, a relative path does not count. FileNotFoundError: this user has no home folder.
+    """
+    folder = Path(os.environ.get(variable, ""))
+    if not folder.is_absolute():
+        folder = Path(os.path.expanduser(usual))  # noqa: PTH111 (Path fails without a home)
+    if not folder.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, f"this user has no home folder: set {variable}")
+    return folder / "lexlip"
+
+
+def cache_folder() -> Path:
+    """Return the folder of what can be made again; FileNotFoundError: see `kept_folder`."""
+    return kept_folder("XDG_CACHE_HOME", "~/.cache")
 
 
 def open_file(path: str | Path, follow: bool = True) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -13,7 +14,7 @@ from lexlip.data.files import LEADS_OUT, leads_out, out_of_reach, read_beside, r
 from lexlip.data.images import ENDINGS, SUFFIXES
 from lexlip.data.source import Item, Skipped, Source, Unlisted
 from lexlip.data.takeout import is_titled, key_of_json, keys_of_photo
-from lexlip.errors import UnreadableImage
+from lexlip.errors import DataError, UnreadableImage
 from lexlip.words.plain_text import composed, readable, whole
 
 NOT_UTF8 = "the name is not UTF-8"
@@ -282,6 +283,7 @@ def _sort_in(
     if not is_utf8(name):
         if kind != "folder" and suffix not in SUFFIXES:
             return "other"
+        _check_encoding(name)
         found.skipped.append(Skipped(shown(name), NOT_UTF8))
         return "named"
     if unlisted:
@@ -333,6 +335,15 @@ def shown(name: str) -> str:
         return os.fsencode(name).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # no file can have it
         return readable(name)
+
+
+def _check_encoding(name: str) -> None:
+    """Raise DataError if Python does not take names as UTF-8: an update would lose all those photos."""
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        raise DataError(
+            f"Python takes names as {encoding} here, and {shown(name)} is none: set PYTHONUTF8=1, or a locale"
+            " of UTF-8, such as LC_ALL=C.UTF-8"
+        )
 
 
 def is_utf8(name: str) -> bool:

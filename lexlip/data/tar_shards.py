@@ -30,7 +30,7 @@ import numpy as np
 
 from anserini_bridge.given_files import parse_json
 from lexlip.data.captions import Beside, caption_lines, clean_captions, decode_text
-from lexlip.data.files import LARGEST_CAPTIONS, Place, open_file, reason_of
+from lexlip.data.files import LARGEST_CAPTIONS, Place, cache_folder, open_file, reason_of
 from lexlip.data.folder import NOT_UTF8, is_utf8, same_photos, shown
 from lexlip.data.images import SUFFIXES
 from lexlip.data.source import Item, LazyItems, Skipped, Source, Unlisted
@@ -245,20 +245,19 @@ def save(path: str | Path, key: str, shard: Shard) -> None:
     """Keep the list of a tar, given the tar's key before it was listed; do nothing if that is impossible."""
     if len(shard) < FEWEST:
         return
-    file = _file(path)
     texts = {"key": key.encode(), "texts": shard.texts, "skipped": json.dumps(shard.skipped).encode()}
     arrays = {name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}
     arrays |= {"ends": shard.ends, "offsets": shard.offsets, "sizes": shard.sizes}
     with suppress(OSError):
+        file = _file(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as temporary, temporary.open("wb") as opened:
             np.savez(opened, **arrays)  # type: ignore[arg-type]
 
 
 def _file(path: str | Path) -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
     name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]  # noqa: PTH100
-    return Path(home) / "lexlip" / "shards" / f"{name}.npz"
+    return cache_folder() / "shards" / f"{name}.npz"
 
 
 MOST_TARS = 100_000  # that a pattern names

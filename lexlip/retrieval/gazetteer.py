@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anserini_bridge.storage import sync
+from lexlip.data.files import cache_folder
 from lexlip.data.nearness import EARTH, distance, is_place
 from lexlip.errors import EXTRAS, DataError, MissingPackage, writing
 from lexlip.machine.output_files import replacing
@@ -180,8 +180,8 @@ def _opened() -> Iterator[sqlite3.Connection]:
     except PackageNotFoundError:
         needs = f"to name a place, {EXTRAS[PACKAGE]}, or give latitude and longitude, as in 48.1,11.6"
         raise MissingPackage(needs, name=PACKAGE) from None
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
-    file = Path(home) / "lexlip" / f"places-{made_of}.sqlite"
+    with writing("the table of places"):
+        file = cache_folder() / f"places-{made_of}.sqlite"
     with _making:
         if not file.exists():
             _make(file)

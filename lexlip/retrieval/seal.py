@@ -24,6 +24,7 @@ from lexlip.data.files import (
     FileState,
     Place,
     is_below,
+    kept_folder,
     path_of,
     read_part,
     reading_file,
@@ -145,12 +146,7 @@ def _make_key(file: Path) -> None:
 
 
 def _key_file() -> Path:
-    folder = Path(os.environ.get("XDG_STATE_HOME", ""))
-    if not folder.is_absolute():
-        folder = Path(os.path.expanduser("~/.local/state"))  # noqa: PTH111 (Path fails without a home)
-    if not folder.is_absolute():
-        raise FileNotFoundError(errno.ENOENT, "this user has no home folder: set XDG_STATE_HOME")
-    return folder / "lexlip" / "index-key"
+    return kept_folder("XDG_STATE_HOME", "~/.local/state") / "index-key"
 
 
 def folders_to_send(names: Sequence[str]) -> tuple[str, ...]:

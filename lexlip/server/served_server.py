@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.responses import JSONResponse
 
+from lexlip.data.files import cache_folder
 from lexlip.errors import FixableError
 from lexlip.other_engines.ask import NoIndex, Unreachable
 from lexlip.retrieval.answer import Answer
@@ -164,7 +165,8 @@ def _thumbnails(name: str, folders: Sequence[str]) -> Path:
 
     What that folder is in is made.
     """
-    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "lexlip" / "thumbnails"
+    home = Path(os.devnull)
     with suppress(OSError):  # then they are made each time
+        home = cache_folder() / "thumbnails"
         home.mkdir(parents=True, exist_ok=True)
     return home / hashlib.sha256(repr([name, *folders]).encode()).hexdigest()[:16]

@@ -1,6 +1,8 @@
+import os
 import re
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from lexlip.cli.demo import PHOTOS, QUERIES
@@ -33,6 +35,14 @@ def test_a_folder_that_is_not_there(lexlip: Run, cache_home: Path) -> None:
         assert lexlip("demo", "nothing", *more, code=2).stderr == "Error: nothing does not exist\n"
     assert not Path("new").exists()
     assert not (cache_home / "lexlip" / "demo").exists()
+
+
+def test_a_user_without_a_home(lexlip: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", str)
+    said = lexlip("demo", code=2).stderr
+    assert said.startswith("Error: cannot write the index of the demo: this user has no home folder: ")
+    assert said.endswith("; to make it elsewhere, give --index ELSEWHERE\n")
 
 
 def test_each_photo_is_listed_with_its_licence() -> None:

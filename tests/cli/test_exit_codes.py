@@ -85,6 +85,18 @@ def test_a_folder_that_was_removed_under_a_command(
     assert result.stderr == "Error: the folder that you are in was removed: go to another one\n"
 
 
+def test_a_limit_on_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index need not be built again."""
+
+    def fail(*_: object) -> None:
+        raise BridgeError("Lucene failed (FileSystemException: Too many open files): build the index anew")
+
+    monkeypatch.setattr(Commands, "get_command", fail)
+    done = CliRunner().invoke(main, ["search", "dog"])
+    said = "Error: too many files are open: raise the limit, as with `ulimit -n 4096`\n"
+    assert (done.exit_code, done.stderr) == (2, said)
+
+
 @pytest.mark.parametrize("command", [["search", "a dog"], ["index", "--update"], ["doctor", "--verify"]])
 def test_a_name_that_is_too_long(command: list[str]) -> None:
     result = CliRunner().invoke(main, [*command, "--index", 300 * "a"])

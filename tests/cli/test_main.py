@@ -170,15 +170,44 @@ def test_an_error_that_is_not_the_users_is_not_hidden(lexlip: Run, monkeypatch: 
         lexlip("evaluate", ".")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_a_full_disk_behind_the_output_is_one_sentence(tmp_path: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "lexlip", "doctor", "--index", tmp_path / "none"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
+FULL = Path("/dev/full")
+
+
+def typed(streams: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run lexlip with the redirections of a shell."""
+    return subprocess.run(
+        ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, "-m", "lexlip", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
+@pytest.mark.parametrize("arguments", [["doctor", "--index", "none"], ["--help"], ["--version"]])
+def test_a_full_disk_behind_the_output_is_one_sentence(tmp_path: Path, arguments: list[str]) -> None:
+    done = typed("> /dev/full", *(tmp_path / "none" if part == "none" else part for part in arguments))
     assert done.returncode == 2
     assert done.stderr == "Error: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
+def test_what_cannot_be_told_is_lost_and_fails_nothing(library: Path) -> None:
+    """A search tells how long it took."""
+    index = library.with_name(".lexlip")
+    found = typed("", "search", "red", "--index", index)
+    assert "search" in found.stderr
+    for streams in ("2> /dev/full", "2>&-"):
+        assert typed(streams, "search", "red", "--index", index).stdout == found.stdout
+        assert typed(streams, "search", "red", "--index", index).returncode == 0
+        gone = typed(streams, "search", "red", "--index", index / "none")
+        assert (gone.returncode, gone.stdout, gone.stderr) == (2, "", "")
+
+
+def test_streams_that_are_closed(library: Path, photos: Path, tmp_path: Path) -> None:
+    """No file of an index gets the number of one, which libraries would print into."""
+    for what in ([], ["-f", "paths"], ["--json"]):
+        assert typed(">&-", "search", "red", "--index", library.with_name(".lexlip"), *what).returncode == 0
+    index = tmp_path / "new"
+    assert typed("<&- >&- 2>&-", "index", photos, "--model", "bm25", "--index", index).returncode == 0
+    assert typed("", "search", "red", "--index", index, "--json").returncode == 0

@@ -11,6 +11,7 @@ import pytest
 from lexlip.data import Source, UnreadableImage, open_source
 from lexlip.data.files import (
     OutOfReach,
+    cache_folder,
     is_mounted,
     modified,
     mount_points,
@@ -116,6 +117,17 @@ def test_a_user_who_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     assert path_of("~/photos") == Path("/home/me/photos")
     with pytest.raises(DataError, match=r"^~nosuchuser/x names a user who does not exist: write \./~nosuch"):
         path_of("~nosuchuser/x")
+
+
+def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "lexlip"
+    monkeypatch.setattr(os.path, "expanduser", str)  # as where HOME is not set, nor in /etc/passwd
+    with pytest.raises(FileNotFoundError, match="this user has no home folder: set XDG_CACHE_HOME"):
+        cache_folder()
+    with pytest.raises(DataError, match=r"^~/x: this user has no home folder: "):
+        path_of("~/x")
 
 
 def test_every_path_of_a_source_can_be_read_again(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
 import os
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -91,6 +93,25 @@ def test_a_name_that_is_not_utf8_is_skipped(tmp_path: Path) -> None:
         Skipped("\\xe9t\\xe9", "the name is not UTF-8"),
         Skipped("caf\\xe9.jpg", "the name is not UTF-8"),
     ]
+
+
+def test_python_that_takes_names_as_ascii(
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """An update would take all photos with other names for lost."""
+    write(tmp_path / "photos" / "a.jpg", jpeg())
+    write(tmp_path / "photos" / "ü.md", b"no photo")
+    ascii = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert run_python("-m", "lexlip", "index", "photos", "--index", "new", **ascii).returncode == 0
+    write(tmp_path / "photos" / "ü.jpg", jpeg())
+    done = run_python("-m", "lexlip", "index", "photos", "--index", "new", **ascii)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "Error: Python takes names as ascii here, and ü.jpg is none: set PYTHONUTF8=1, or a locale of UTF-8,"
+        " such as LC_ALL=C.UTF-8\n"
+    )
+    found = run_python("-m", "lexlip", "search", "ü", "--index", "new", **ascii)
+    assert found.stderr.endswith("Error: 'ü' is not ascii, as Python expects: set PYTHONUTF8=1\n")
 
 
 def test_links(tmp_path: Path) -> None:

@@ -201,6 +201,14 @@ def kept(cache_home: Path) -> list[Path]:
     return sorted((cache_home / "lexlip" / "shards").glob("*")) if cache_home.is_dir() else []
 
 
+def test_a_user_without_a_home(tar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", str)
+    monkeypatch.chdir(tmp_path)
+    assert len(open_source(tar)) == 2
+    assert list(tmp_path.iterdir()) == [tar]
+
+
 def test_a_second_start_does_not_walk(tar: Path, walked: list[str], cache_home: Path) -> None:
     first, second = open_source(tar), open_source(tar)
     assert walked == [str(tar)]

@@ -1,6 +1,7 @@
 """The API over an index on a real server answers as over an index in a folder: `make test-servers`."""
 
 import json
+import os
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -54,6 +55,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def lexlip(*command: object) -> None:
     done = CliRunner().invoke(main, list(map(str, command)))
     assert done.exit_code == 0, done.output
+
+
+def test_thumbnails_of_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", str)
+    assert not _thumbnails("http://localhost:9200/photos", []).parent.is_dir()
 
 
 def test_thumbnails_are_kept_where_the_cache_is_new(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 PHOTOS, COMING = 1000, 12  # drawn; of these come and go
 K, QUERIES = 50, 100
 HOLDING, HELD_SECONDS = 200, 60.0  # clients of each kind that hold the server up; longest connection
+SEED = 0  # of the requests
 CHANGE = 20.0  # seconds between changes of the photos
 IDLE_RATE, IDLE_SECONDS, CLOSED_SECONDS, OVERLOAD_SECONDS = 2.0, 20.0, 10.0, 30.0
 BAD: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -66,7 +67,7 @@ Answers = dict[str, dict[str, float]]
 """By query, the scores of all photos that are found, by id."""
 
 
-def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: int = 0) -> dict[str, Any]:
+def measure_endurance(minutes: float, clients: int) -> dict[str, Any]:
     """Serve drawn photos under requests good and bad, while photos come and go; then ask for too much.
 
     For so many minutes the rate is half of what `clients` that are never idle get, beside others that hold
@@ -86,12 +87,12 @@ def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: i
     """
     needs_httpx()
     with tempfile.TemporaryDirectory(prefix="lexlip-endurance-") as folder:
-        library = _Library(Path(folder), model)
+        library = _Library(Path(folder))
         report: dict[str, Any] = {"conditions": {"minutes": minutes, "photos": PHOTOS, "coming": COMING}}
-        report["conditions"].update(resources.describe(), clients=clients, seed=seed)
+        report["conditions"].update(resources.describe(), clients=clients, seed=SEED)
         with running_server(library.index, None, ["--watch"]) as (address, pid, _):
             assert pid is not None
-            report.update(asyncio.run(_Bench(address, pid, library, seed).run(minutes, clients)))
+            report.update(asyncio.run(_Bench(address, pid, library).run(minutes, clients)))
             library.change()
             time.sleep(2.0)  # in the middle of an update
             os.kill(pid, signal.SIGKILL)
@@ -103,7 +104,7 @@ def measure_endurance(minutes: float, clients: int, model: str = "mini", seed: i
 class _Library:
     """Drawn photos with an index, and what searches find with and without those that come and go."""
 
-    def __init__(self, folder: Path, model: str) -> None:
+    def __init__(self, folder: Path) -> None:
         from lexlip.data import open_source
         from lexlip.indexing.api import index, update
         from lexlip.search.photo_search import PhotoSearch
@@ -114,7 +115,7 @@ class _Library:
         source = open_source(f"scenes:{PHOTOS}:1")
         for number in range(PHOTOS):
             source.image(number).save(self.photos / _id(number))
-        index(self.photos, self.index, model)
+        index(self.photos, self.index, "mini")
         with PhotoSearch(self.index) as search:
             self.all = _answers(search, _queries(search))
             self.queries = list(self.all)
@@ -193,9 +194,9 @@ class _Tally:
 class _Bench:
     """The phases, one after another."""
 
-    def __init__(self, address: str, pid: int, library: _Library, seed: int) -> None:
+    def __init__(self, address: str, pid: int, library: _Library) -> None:
         self.address, self.pid, self.library = address, pid, library
-        self.random = Random(seed)
+        self.random = Random(SEED)
         self.keys: list[str] = []
         self.updates, self.seen = 0, True
 

@@ -35,13 +35,7 @@ Ask = Callable[[int, float], Coroutine[Any, Any, None]]
 
 
 def measure_server(
-    index: Path | None,
-    url: str | None,
-    seconds: float,
-    clients: int,
-    rate: float,
-    k: int,
-    options: Sequence[str] = (),
+    index: Path | None, url: str | None, seconds: float, clients: int, rate: float, k: int
 ) -> dict[str, Any]:
     """Measure a server: its start, its memory, and the milliseconds of its answers.
 
@@ -50,7 +44,7 @@ def measure_server(
     do. "open" is requests at a fixed rate, whether or not earlier ones are answered; a latency counts from
     the moment at which the request was due.
 
-    `lexlip serve` is started on an index, with further options of its own; or a server at a URL is asked.
+    `lexlip serve` is started on an index, or a server at a URL is asked.
     Each load lasts for so many seconds.
 
     Returns:
@@ -64,7 +58,7 @@ def measure_server(
     needs_httpx()
     import httpx2
 
-    with running_server(index, url, options) as (address, pid, started):
+    with running_server(index, url) as (address, pid, started):
         try:
             report: dict[str, Any] = {"conditions": {"clients": clients, "rate": rate, "k": k}}
             report["conditions"].update(resources.describe())
@@ -95,7 +89,7 @@ def needs_httpx() -> None:
 
 @contextmanager
 def running_server(
-    index: Path | None, url: str | None, options: Sequence[str]
+    index: Path | None, url: str | None, options: Sequence[str] = ()
 ) -> Iterator[tuple[str, int | None, float]]:
     """Give the address of a server, the process that was started for it, and when."""
     if index is None:

@@ -21,7 +21,6 @@ from lexlip.words.file_names import file_name, same_name
 from lexlip.words.plain_text import composed, readable
 
 FOLDER = "albums"  # in the index's folder
-STARRED = "starred"
 LONGEST = 48  # characters of a name
 
 _ENDING = ".txt"

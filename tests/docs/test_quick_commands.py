@@ -123,9 +123,12 @@ def quick(page: str) -> list[tuple[Piece, Piece]]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_lines_of_a_page(page: str, given: Path, tmp_path: Path) -> None:
+def test_the_lines_of_a_page(
+    page: str, given: Path, towns_home: Path, cache_home: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "folder"
     shutil.copytree(given, folder, symlinks=True)
+    shutil.copytree(towns_home, cache_home, copy_function=os.symlink, dirs_exist_ok=True)
     ran = 0
     for block, line in quick(page):
         command = arguments(line.text)

@@ -20,6 +20,7 @@ from tests.net.commands import (
     set_up,
     training,
 )
+from tests.net.record import lexlip
 
 
 @pytest.fixture(autouse=True)
@@ -48,19 +49,10 @@ def test_a_command_answers_as_before(name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_twenty_steps_lose_as_before(name: str, here: Path) -> None:
-    pretrain(training(name))
+    lexlip(*training(name))
     assert list(differences(metrics(here / "trained" / name), losses(name))) == []
 
 
 def test_an_interrupted_run_goes_on_as_before(here: Path) -> None:
-    pretrain([*RESUMED, "--resume"])
+    lexlip(*RESUMED, "--resume")
     assert list(differences(metrics(here / "run"), losses("resumed"))) == []
-
-
-def pretrain(arguments: list[str]) -> None:
-    from click.testing import CliRunner
-
-    from lexlip.cli import main
-
-    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output

@@ -3,23 +3,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import write_photos
-from tests.search.indexes import Indexed, index_bm25, index_dense, index_words
-from tests.tiny import tiny_dense, tiny_stage
+from tests.search.indexes import Indexed
+from tests.tiny import tiny_stage
 
 
 @pytest.fixture(scope="session")
 def indexed(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Indexed:
     """Six photos and an index of each kind, not to be changed."""
-    folder = tmp_path_factory.mktemp("indexed")
-    photos = write_photos(folder / "photos")
-    tiny_dense().save(folder / "dense-model")
-    return Indexed(
-        photos,
-        index_words(model_folder, photos, folder / "words"),
-        index_dense(folder / "dense-model", photos, folder / "dense"),
-        index_bm25(photos, folder / "bm25"),
-        folder / "dense-model",
-    )
+    return Indexed.of(write_photos(tmp_path_factory.mktemp("indexed") / "photos"), model_folder)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from anserini_bridge import read_metadata_as
 from anserini_bridge.storage import fields_checksum
@@ -15,6 +15,7 @@ from lexlip.models.dense import Dense
 from lexlip.models.lexlip import LexLIP
 from lexlip.search.engines.faiss_index import FaissIndex
 from lexlip.search.stages.dense import DenseMetadata, load_vectors
+from tests.tiny import tiny_dense
 
 LISTED = 1e9  # in 2001, before anything was written
 
@@ -72,6 +73,19 @@ class Indexed:
     dense: Path
     bm25: Path
     dense_model: Path
+
+    @classmethod
+    def of(cls, photos: Path, model: Path) -> Self:
+        """Make them beside the folder of photos, that of words by a saved model."""
+        folder = photos.parent
+        tiny_dense().save(folder / "dense-model")
+        return cls(
+            photos,
+            index_words(model, photos, folder / "words"),
+            index_dense(folder / "dense-model", photos, folder / "dense"),
+            index_bm25(photos, folder / "bm25"),
+            folder / "dense-model",
+        )
 
 
 def is_open(index: Path) -> bool:

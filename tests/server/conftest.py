@@ -9,9 +9,8 @@ from lexlip.data import Given, open_library
 from lexlip.indexing.impact import index_photos
 from lexlip.models.lexlip import LexLIP
 from tests.conftest import write_photos
-from tests.search.indexes import Indexed, index_bm25, index_dense, index_words
+from tests.search.indexes import Indexed
 from tests.server.serving import Serving, serving
-from tests.tiny import tiny_dense
 
 TOKEN = "a token that is long; with 'signs' & more"
 HOSTILE = {
@@ -35,22 +34,14 @@ def indexed_now(model: Path, photos: Path, index: Path) -> Path:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Indexed:
     """Photos, some with hostile names and captions, and an index of each kind; not to be changed."""
-    folder = tmp_path_factory.mktemp("served")
-    photos = write_photos(folder / "photos")
+    photos = write_photos(tmp_path_factory.mktemp("served") / "photos")
     write_photos(photos / "2014" / "snow", 6)
     drawn = Image.open(photos / "0.jpg")
     for number, (name, caption) in enumerate(HOSTILE.items()):
         drawn.rotate(7 * number + 3).save(photos / name)
         (photos / name).with_suffix(".txt").write_text(caption + "\n", encoding="utf-8")
     Image.effect_noise((1200, 900), 60).convert("RGB").save(photos / "large.jpg")
-    tiny_dense().save(folder / "dense-model")
-    return Indexed(
-        photos,
-        index_words(model_folder, photos, folder / "words"),
-        index_dense(folder / "dense-model", photos, folder / "dense"),
-        index_bm25(photos, folder / "bm25"),
-        folder / "dense-model",
-    )
+    return Indexed.of(photos, model_folder)
 
 
 @pytest.fixture(scope="session")

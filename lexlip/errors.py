@@ -91,7 +91,7 @@ MORE_FILES = "too many files are open: raise the limit, as with `ulimit -n 4096`
 
 def limit_reached(error: BaseException) -> str | None:
     """Return a sentence about a limit of the system that an error of any library met; None for others."""
-    if "Too many open files" in str(error):
+    if re.search(r"(?:[\]:] |\()Too many open files(?! in system)", str(error)):
         return MORE_FILES
     if "can't start new thread" in str(error):
         return "no more threads may be started: raise the limit (`ulimit -u`), or a container's on processes"

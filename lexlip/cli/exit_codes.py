@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
+from anserini_bridge.errors import BridgeError
 from lexlip.errors import MORE_FILES, FixableError, limit_reached, what_is_missing
 from lexlip.machine.resources import LEAST, NEEDED, check_memory
 from lexlip.words.plain_text import readable
@@ -72,7 +74,10 @@ class Commands(click.Group):
         return self.commands.get(name)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        _open_streams()
+        with _open_streams():
+            return self._main(*args, **extra)
+
+    def _main(self, *args: Any, **extra: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
                 stream.reconfigure(errors="replace")  # names may have letters that the encoding lacks
@@ -112,25 +117,40 @@ class _Told(io.FileIO):
 
     def write(self, data: Any) -> int:
         with suppress(OSError):
-            return super().write(data)
+            return super().write(data) or len(data)  # None: nobody reads fast enough
         return len(data)
 
 
-def _open_streams() -> None:
+@contextmanager
+def _open_streams() -> Iterator[None]:
     """Let standard output and standard error be there, though they may be closed, full or without a reader.
 
     The numbers of those that are closed are taken by the null device, else the next file that is opened, such
     as one of an index, would get what libraries print.
     """
-    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(spare, True)
-    os.close(spare)
-    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    own = sys.stderr is sys.__stderr__
-    if sys.stderr is None or (own and not sys.stderr.isatty()):
+    given = sys.stdout, sys.stderr
+    with suppress(OSError):
+        while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(spare, True)
+        os.close(spare)
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    elif sys.stderr is sys.__stderr__ and sys.platform != "win32":  # whose terminals are no files
+        with suppress(OSError):
+            sys.stderr.flush()
         told = io.BufferedWriter(_Told(2, "w", closefd=False))
-        encoding = sys.stderr.encoding if sys.stderr else "utf-8"
-        sys.stderr = io.TextIOWrapper(told, encoding, "backslashreplace", line_buffering=True)
+        through = sys.stderr.write_through
+        sys.stderr = io.TextIOWrapper(
+            told, sys.stderr.encoding, "backslashreplace", line_buffering=True, write_through=through
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            sys.stderr.flush()
+        sys.stdout, sys.stderr = given
 
 
 @contextmanager
@@ -152,7 +172,7 @@ def _told_to_users() -> Iterator[None]:
 def _for_users(error: Exception) -> str | None:
     """Return the sentence of an error that a user can fix; None of others."""
     limit = limit_reached(error)
-    if isinstance(error, FixableError) and limit != MORE_FILES:  # what it advises would not help
+    if isinstance(error, FixableError) and not (limit == MORE_FILES and isinstance(error, BridgeError)):
         return readable(str(error))
     if isinstance(error, ModuleNotFoundError):
         return what_is_missing(error)

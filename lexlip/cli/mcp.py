@@ -35,6 +35,8 @@ def mcp(
     """  # noqa: D301 (click's mark for lines that are not wrapped)
     if sys.stdin is None:
         raise ConfigError("lexlip mcp reads what an agent asks from standard input, which is closed: open it")
+    if sys.__stdout__ is None:
+        raise ConfigError("lexlip mcp answers an agent on standard output, which is closed: open it")
     output = take_stdout()  # before anything prints
     try:
         from mcp.server import MCPServer  # noqa: F401  (older versions have none)

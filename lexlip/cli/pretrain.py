@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 
 from lexlip.cli import options
 from lexlip.cli.exit_codes import interruptible
+from lexlip.machine.resources import of_torchrun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ def pretrain(
     if prepare and (dry_run or resume):
         raise click.UsageError("--prepare goes without --dry-run and --resume")
     if dry_run:
-        _plan(phases, processes or int(os.environ.get("WORLD_SIZE", 1)), resume, as_json)
+        _plan(phases, processes or of_torchrun("WORLD_SIZE", 1), resume, as_json)
         return
     if processes or as_json:
         raise click.UsageError("--processes and --json go with --dry-run")
@@ -83,7 +83,7 @@ def pretrain(
         from lexlip.training.loop import pretrain as train
 
         run = train(phases, resume)
-    if int(os.environ.get("RANK", 0)) == 0:  # of those that torchrun started
+    if of_torchrun("RANK") == 0:  # of those that torchrun started
         click.echo(f"best model: {run / 'best'}; measure it with:")
         for source in phases[-1].data.val:
             click.echo(_evaluate_line(source, phases[-1].model.kind, str(run / "best")))
@@ -109,7 +109,7 @@ def _plan(phases: Sequence[Config], processes: int, resume: bool, as_json: bool)
 
     found = plan_phases(phases, processes, resume)
     missing = list(dict.fromkeys(what for plan in found for what in plan.missing))
-    if int(os.environ.get("RANK", 0)) == 0:
+    if of_torchrun("RANK") == 0:
         if as_json:
             report = found[-1].to_dict()
             if len(found) > 1:

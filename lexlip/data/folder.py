@@ -280,10 +280,11 @@ def _sort_in(
         return fate
     if excluded is not None and excluded(path):
         return "excluded"
+    if not name.isascii() and (kind == "folder" or suffix in SUFFIXES):
+        _check_encoding(name)
     if not is_utf8(name):
         if kind != "folder" and suffix not in SUFFIXES:
             return "other"
-        _check_encoding(name)
         found.skipped.append(Skipped(shown(name), NOT_UTF8))
         return "named"
     if unlisted:

@@ -49,6 +49,17 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def of_torchrun(variable: str, usual: int = 0) -> int:
+    """Return what torchrun says in an environment variable; ConfigError: it is no whole number."""
+    given = os.environ.get(variable) or usual
+    try:
+        return int(given)
+    except ValueError:
+        raise ConfigError(
+            f"{variable} is '{given}', where torchrun sets a whole number: unset it to train in one process"
+        ) from None
+
+
 def check_memory(what: str, memory: int, addresses: int) -> None:
     """Check that limits allow what something takes, in MB: libraries, or the system, would end it.
 
@@ -203,18 +214,18 @@ def worker_context() -> BaseContext:
 def in_thread(function: Callable[..., Result], *arguments: Any) -> Callable[[], Result]:
     """Begin a function in a thread; return what waits for its end, and returns or raises what it does."""
     made: list[Result] = []
-    wrong: list[Exception] = []
+    wrong: list[BaseException] = []
 
     def run() -> None:
         try:
             made.append(function(*arguments))
-        except Exception as error:
+        except BaseException as error:  # raised by `end`
             wrong.append(error)
 
     def end() -> Result:
         thread.join()
         if wrong:
-            raise wrong[0]
+            raise wrong[0].with_traceback(None)
         return made[0]
 
     thread = Thread(target=run)  # a pool takes longer to load than to use

@@ -9,7 +9,7 @@ stored twice and nothing has to be exported. Shapes: L tokens, P pooled position
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,24 @@ from numpy.typing import NDArray
 
 from lexlip.machine.resources import in_thread
 from lexlip.models.onnx_format import CONTRIB, declared, model, node, open_session, stored, value
-from lexlip.queries.saved_model import QueryTokenizer, SavedWeights, Vector
+from lexlip.queries.saved_model import Encode, QueryTokenizer, SavedWeights, Vector
 from lexlip.registry import CLIP_TEXT, SIGLIP_TEXT
 
 Ids = NDArray[np.int64]
-Network = Callable[[QueryTokenizer, str], Vector]
 Embed = Callable[[Ids], NDArray[np.float32]]  # token ids [L] to the first layer's input, [L, D]
 
 _BODY, _HEAD = "text_encoder.body", "text_head"
 _HEAD_EPSILON = 1e-5  # of torch's LayerNorm, when none is given
 
 
-def network(folder: Path, description: dict[str, Any], weights: SavedWeights) -> Network:
-    """Return what encodes sentences with the text encoder: here, or in torch if it is of another kind.
+def begin_network(
+    folder: Path, description: dict[str, Any], weights: SavedWeights
+) -> Callable[[QueryTokenizer], Encode]:
+    """Begin to open a text encoder in a thread; return what waits for it.
 
-    It is given the model's tokenizer, which may be read while a thread opens the network. Folder, description
-    (see `lexlip.models.model_folder.read_description`) and weights are the model's.
+    Given the model's tokenizer, which may be read meanwhile, that returns what encodes sentences: here, or in
+    torch if the encoder is of another kind. Folder, description (see
+    `lexlip.models.model_folder.read_description`) and weights are the model's.
     """
     architecture, config = description["text_architecture"], description["model"]
     joint = bool(config.get("joint"))
@@ -42,7 +44,7 @@ def network(folder: Path, description: dict[str, Any], weights: SavedWeights) ->
         from lexlip.models.lexlip import LexLIP
 
         lexlip = LexLIP.from_pretrained(folder)
-        return lambda _, text: lexlip.encode_text([text]).toarray()[0]
+        return lambda _: lambda text: lexlip.encode_text([text]).toarray()[0]
     session = TextSession(architecture, weights, joint, bool(config.get("mean_position")))
     fills_up = architecture["model_type"] == SIGLIP_TEXT  # see `lexlip.encoders.text.TextEncoder`
     most, filling = (config["text"]["max_tokens"], architecture["pad_token_id"]) if fills_up else (0, 0)
@@ -62,7 +64,11 @@ def network(folder: Path, description: dict[str, Any], weights: SavedWeights) ->
         vector: Vector = np.log1p(np.maximum(session.logits(filled, positions), 0))
         return vector
 
-    return encode
+    def opened(tokenizer: QueryTokenizer) -> Encode:
+        session.wait()
+        return partial(encode, tokenizer)
+
+    return opened
 
 
 def is_supported(architecture: dict[str, Any], joint: bool) -> bool:
@@ -75,7 +81,7 @@ def is_supported(architecture: dict[str, Any], joint: bool) -> bool:
 
 
 class TextSession:
-    """Computes the logits of token ids as `LexLIP` does.
+    """Computes the logits of token ids as `LexLIP` does, once it is opened, which `wait` waits for.
 
     With a `LexiconHead`, weights are multiplied in int8, and states in 8 bits. In the feed-forward networks,
     where tokens differ most in magnitude, each token has its own scale: the mean cosine with the vectors of
@@ -105,12 +111,16 @@ class TextSession:
             states = graph.add("Concat", states, mean, axis=1)
         self.output = _pooled_head(graph, states) if joint else _lexicon_head(graph, states)
         self.words = len(graph.weights[f"{_HEAD}.bias"])
-        self._session = in_thread(graph.session, self.output)  # nothing waits for it before a sentence
+        self._opened = in_thread(graph.session, self.output)
+
+    def wait(self) -> None:
+        """Wait until it is opened, or raise the error."""
+        self._session = self._opened()
 
     def logits(self, ids: Ids, pooled: Ids) -> NDArray[np.float32]:
         """Return the largest of each word's logits at positions [P], P > 0, of token ids [L]: float32 [V]."""
         given = {"embedded": self.embed(ids)[None], "pooled": pooled}
-        (logits,) = self._session().run([self.output], given)
+        (logits,) = self._session.run([self.output], given)
         largest: NDArray[np.float32] = logits[0].max(axis=0)
         return largest
 

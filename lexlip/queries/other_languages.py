@@ -23,7 +23,7 @@ from lexlip.errors import ModelError
 from lexlip.models.language_model import MAX_TOKENS, elsewhere, fits
 from lexlip.models.model_folder import begin_check, damaged, read_description
 from lexlip.models.word_table import ENDINGS, WordTable, likely_table, named, named_in, word_tables
-from lexlip.queries.onnx_text import network
+from lexlip.queries.onnx_text import begin_network
 from lexlip.queries.query_language import (
     UNKNOWN,
     Query,
@@ -124,9 +124,9 @@ class OtherLanguages:
             )
         try:
             with SavedWeights(folder) as weights:
-                encode = network(folder, description, weights)
+                opened = begin_network(folder, description, weights)
             self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
-            self._encode: Encode = partial(encode, self.tokenizer)
+            self._encode: Encode = opened(self.tokenizer)
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise damaged(folder, error) from error
         check()

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,9 +75,9 @@ class TextQueries:
             words = read_words(folder / "vocabulary.txt")
             with SavedWeights(folder) as weights:
                 if encoder == "network":
-                    from lexlip.queries.onnx_text import network
+                    from lexlip.queries.onnx_text import begin_network
 
-                    encode = network(folder, description, weights)  # a thread opens it meanwhile
+                    opened = begin_network(folder, description, weights)  # a thread opens it meanwhile
                 self.tokenizer = QueryTokenizer(folder, description["model"]["text"]["max_tokens"])
                 self.vocabulary = Vocabulary.from_words(words, self.tokenizer)
                 (size,) = weights.shape("text_head.bias")
@@ -85,7 +85,7 @@ class TextQueries:
                     raise ValueError(f"weights of {size} words, and a vocabulary of {len(words)} words")
                 self._vector: Encode
                 if encoder == "network":
-                    self._vector = partial(encode, self.tokenizer)
+                    self._vector = opened(self.tokenizer)
                 else:
                     companions = description["model"].get("companions", 0) > 0
                     self._vector = bag_of_words(weights, companions, self.tokenizer, self.vocabulary)

@@ -160,14 +160,15 @@ class Albums:
                 raise DataError("another process writes albums of this index: try again") from None
 
     def _files(self) -> dict[str, Path]:
-        """Return the files of all albums by name."""
-        found: dict[str, Path] = {}
+        """Return the files of all albums by name; of names that are one, the first."""
+        found: dict[str, tuple[str, Path]] = {}
         with suppress(OSError):
-            for file in self.folder.iterdir():
+            for file in sorted(self.folder.iterdir()):
                 if file.suffix == _ENDING:
                     with suppress(DataError):  # not an album
-                        found[check_name(file.stem)] = file
-        return found
+                        name = check_name(file.stem)
+                        found.setdefault(same_name(name), (name, file))
+        return dict(found.values())
 
 
 def _read(file: Path) -> list[str]:

@@ -522,8 +522,9 @@ async def read_body(request: Request, most: int, seconds: float, room: Room) -> 
             compressed; 503, given up.
         ClientDisconnect: the client has hung up.
     """
-    if (coding := request.headers.get("content-encoding", "identity")) != "identity":
-        raise Problem(415, f"send the body as it is, without Content-Encoding: {coding}")
+    codings = ",".join(request.headers.getlist("content-encoding")).lower().replace(" ", "").split(",")
+    if not {"", "identity"}.issuperset(codings):
+        raise Problem(415, f"send the body as it is, without Content-Encoding: {', '.join(codings)}")
     too_long = Problem(413, f"the body is too long: send at most {most:,} bytes")
     said = request.headers.get("content-length", "0")
     if not said.isdigit() or int(said) > most:

@@ -15,7 +15,6 @@ import sys
 import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import h11
 import uvicorn
@@ -39,9 +38,10 @@ TAKING = 30.0  # seconds in which a client takes at least
 LEAST = 30_000  # bytes of an answer
 QUIET = 60.0  # seconds between lines about connections
 
-_ASCII = bytes(range(128))
 _NO_HTTP = Problem(
-    400, "this is no request of HTTP: its address has %20 for a space, and its head at most 65,536 bytes"
+    400,
+    "this is no HTTP: check the address (%20 for a space, %C3%B6 for ö), Host, Content-Length and chunks; a"
+    " head has at most 65,536 bytes",
 )
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -178,10 +178,6 @@ class Connection(H11Protocol):
             if self._spilled > SPILL:
                 self.transport.close()
                 return
-        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:  # a request begins
-            line, end, rest = data.partition(b"\n")
-            if not line.isascii():  # curl sends q=größe as it is typed
-                data = quote(line, safe=_ASCII).encode() + end + rest
         super().data_received(data)
 
     def send_400_response(self, msg: str) -> None:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from lexlip.errors import ConfigError, LexLIPError
 from lexlip.machine.device import pick_device
+from lexlip.machine.resources import of_torchrun
 
 PATIENCE = timedelta(hours=3)  # how long the other processes wait while the first one validates
 BUCKET = 2**25  # gradients that are summed over processes at a time after the backward pass: 128 MiB
@@ -40,9 +41,9 @@ class Processes:
         `device` is "auto" or a torch device; with several processes "cuda" means one GPU per process.
         `backend` is "nccl", or "gloo", with which processes may share a GPU; None: what LEXLIP_BACKEND says,
         else nccl for GPUs and gloo for CPUs. ConfigError: this machine has no such device, or no GPU for this
-        process, or the backend is not for the device.
+        process, or the backend is not for the device; or the processes do not find each other.
         """
-        self.rank, self.world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        self.rank, self.world = of_torchrun("RANK"), of_torchrun("WORLD_SIZE", 1)
         self.device = pick_device(device)
         backend = _pick_backend(self.device)
         if self.device.type == "cuda" and self.world > 1 and self.device.index is None:
@@ -51,7 +52,13 @@ class Processes:
             torch.cuda.set_device(self.device)
         self._started = self.world > 1 and not dist.is_initialized()
         if self._started:
-            dist.init_process_group(backend, timeout=PATIENCE)
+            try:
+                dist.init_process_group(backend, timeout=PATIENCE)
+            except (ValueError, dist.DistError) as error:
+                raise ConfigError(
+                    f"the {self.world} processes that WORLD_SIZE names cannot meet: {error}: start them with"
+                    " torchrun, or unset WORLD_SIZE to train in one"
+                ) from error
         self._overlapping = False
         self._ahead: _Ahead | None = None
 
@@ -287,7 +294,7 @@ def _pick_backend(device: torch.device) -> str:
 
 def _own_gpu(backend: str) -> int:
     """Return the number of this process's GPU; with Gloo processes may share one."""
-    local, gpus = int(os.environ.get("LOCAL_RANK", 0)), torch.cuda.device_count()
+    local, gpus = of_torchrun("LOCAL_RANK"), torch.cuda.device_count()
     if not gpus or local < gpus:
         return local
     if backend == "gloo":

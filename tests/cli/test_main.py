@@ -204,6 +204,32 @@ def test_what_cannot_be_told_is_lost_and_fails_nothing(library: Path) -> None:
         assert (gone.returncode, gone.stdout, gone.stderr) == (2, "", "")
 
 
+def test_a_program_that_runs_a_command_keeps_its_streams(library: Path, tmp_path: Path) -> None:
+    """What it told before is told before; and a file that got the number of a closed stream stays its own."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "from lexlip.cli import main\n"
+        f"notes = open({str(tmp_path / 'notes')!r}, 'w')\n"
+        "given = sys.stdout, sys.stderr\n"
+        "print('before', end=' ', file=sys.stderr)\n"
+        f"main(['search', 'red', '--index', {str(library.with_name('.lexlip'))!r}], standalone_mode=False)\n"
+        "print('after', file=sys.stderr)\n"
+        "assert given == (sys.stdout, sys.stderr)\n"
+        "notes.write('a note')\n"
+    )
+    for streams in ("", ">&-"):
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {streams}', "sh", sys.executable, str(program)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert done.stderr.startswith("before ")
+        assert done.stderr.endswith("after\n")
+        assert (tmp_path / "notes").read_text() == "a note"
+
+
 def test_streams_that_are_closed(library: Path, photos: Path, tmp_path: Path) -> None:
     """No file of an index gets the number of one, which libraries would print into."""
     for what in ([], ["-f", "paths"], ["--json"]):

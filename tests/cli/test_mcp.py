@@ -59,11 +59,14 @@ def lines(messages: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
 
 
-def test_standard_input_that_is_closed(tmp_path: Path) -> None:
-    asked = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, *COMMAND, str(tmp_path)]
+@pytest.mark.parametrize(
+    ("closed", "said"), [("<&-", "reads what an agent asks"), (">&-", "answers an agent on standard output")]
+)
+def test_streams_that_are_closed(closed: str, said: str, tmp_path: Path) -> None:
+    asked = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, *COMMAND, str(tmp_path)]
     done = subprocess.run(asked, capture_output=True, text=True, env=environment())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.strip().splitlines()[-1].startswith("Error: lexlip mcp reads what an agent asks")
+    assert done.stderr.strip().splitlines()[-1].startswith(f"Error: lexlip mcp {said}")
 
 
 def test_an_agent(hostile: Path) -> None:

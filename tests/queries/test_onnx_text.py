@@ -84,3 +84,15 @@ def test_another_type_of_text_encoder_runs_in_torch(tmp_path: Path) -> None:
     for sentence in SENTENCES:
         found, expected = queries.encode(sentence), model.encode_text([sentence])
         np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server must not start with it."""
+    tiny_model().save(tmp_path)
+
+    def fail(*arguments: object) -> None:
+        raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(onnx_text, "open_session", fail)
+    with pytest.raises(MemoryError, match="bad_alloc"):
+        TextQueries(tmp_path)

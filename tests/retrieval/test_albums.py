@@ -56,6 +56,8 @@ def test_names_that_differ_in_capitals_alone_are_one(albums: Albums) -> None:
     assert albums.names() == ["Beach", "\u00fcber"]
     assert albums.ids("BEACH") == ["a.jpg", "b.jpg"]
     assert albums.ids("\u00dcber") == ["c.jpg", "d.jpg"]
+    (albums.folder / "BEACH.txt").write_text("e.jpg\n")  # by another program: the first counts
+    assert dict(albums.all()) == {name: albums.ids(name) for name in ("BEACH", "\u00fcber")}
 
 
 @pytest.mark.parametrize(

@@ -258,3 +258,22 @@ def test_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     assert processes_module._own_gpu("gloo") == 1
     with pytest.raises(ConfigError, match="process 3 finds no GPU of its own, as there are 2: start 2 proc"):
         processes_module._own_gpu("nccl")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"RANK": "x"}, "RANK is 'x', where torchrun sets a whole number"),
+        ({"WORLD_SIZE": "2"}, "the 2 processes that WORLD_SIZE names cannot meet: .* RANK expected"),
+        ({"WORLD_SIZE": "2", "RANK": "0"}, "cannot meet: .* MASTER_ADDR expected"),
+    ],
+)
+def test_variables_that_torchrun_did_not_set(
+    given: dict[str, str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=said):
+        Processes("cpu")

@@ -38,7 +38,7 @@ export function readAddress(search) {
 	const given = new URLSearchParams(search);
 	const query = { ...NOTHING, adjust: given.getAll("adjust") };
 	for (const name of TEXTS) query[name] = given.get(name) ?? NOTHING[name];
-	query.photo = encodeURIComponent(query.photo); // which leaves keys as they are
+	query.photo = query.photo.replace(/[^\w-]/g, "_"); // no key has others
 	return ordered(query);
 }
 

@@ -114,7 +114,7 @@ class App extends Component {
 		this.setState({ names });
 	};
 
-	/** Read now, as a file may change; what is larger is refused anyway. Some browsers know no type of HEIC. */
+	/** Read now: files change. HEIC may have no type. */
 	picture = async (file) => {
 		const data = file.size < 1e8 ? await file.arrayBuffer().catch(() => null) : file;
 		if (!data || !/^(image\/|$)/.test(file.type)) return this.setState({ problem: "this is not a picture" });
@@ -207,7 +207,7 @@ class App extends Component {
 		const gone = error instanceof Gone;
 		if (!gone && !(error instanceof Problem)) throw error;
 		if (error.status === 410) return this.setState({ stale: true });
-		this.setState(gone ? { gone } : { problem: error.message, refused: error.status === 400 && error.message });
+		this.setState(gone ? { gone } : { problem: error.message });
 		if (!error.passes) return;
 		this.again = again ?? this.again;
 		this.wake(1);
@@ -475,7 +475,7 @@ class App extends Component {
 			results=${results} files=${this.files} onMore=${this.more} onClear=${this.unselect} onAlbums=${this.albums} />`;
 	}
 
-	render(_, { query, results, waiting, gone, problem, refused, status, snapshot, stale, said, selected, dropping }) {
+	render(_, { query, results, waiting, gone, problem, status, snapshot, stale, said, selected, dropping }) {
 		const changed = stale || Boolean(status && snapshot !== undefined && status.snapshot !== snapshot);
 		return html`
 			<header>
@@ -487,7 +487,7 @@ class App extends Component {
 			</header>
 			<main>
 				<${Lines} gone=${gone} problem=${problem} update=${status?.update} cluster=${status?.cluster} changed=${changed} onAgain=${this.refresh}
-					onUnfilter=${refused === problem && !results && isFiltered(query) && this.unfilter} />
+					onUnfilter=${problem && !query.picture && !results && isFiltered(query) && this.unfilter} />
 				${this.body()}
 			</main>
 			<p class="hidden" aria-live="polite">${said}</p>

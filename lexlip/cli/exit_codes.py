@@ -128,7 +128,7 @@ def _open_streams() -> Iterator[None]:
     The numbers of those that are closed are taken by the null device, else the next file that is opened, such
     as one of an index, would get what libraries print.
     """
-    given = sys.stdout, sys.stderr
+    given, own = (sys.stdout, sys.stderr), sys.stderr is sys.__stderr__
     with suppress(OSError):
         while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(spare, True)
@@ -137,11 +137,11 @@ def _open_streams() -> Iterator[None]:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
-    elif sys.stderr is sys.__stderr__ and sys.platform != "win32":  # whose terminals are no files
+    elif own and sys.platform != "win32":  # whose terminals are no files
         with suppress(OSError):
             sys.stderr.flush()
         told = io.BufferedWriter(_Told(2, "w", closefd=False))
-        through = sys.stderr.write_through
+        through = getattr(sys.stderr, "write_through", False)
         sys.stderr = io.TextIOWrapper(
             told, sys.stderr.encoding, "backslashreplace", line_buffering=True, write_through=through
         )

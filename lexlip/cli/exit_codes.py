@@ -75,13 +75,10 @@ class Commands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         with _open_streams():
-            return self._main(*args, **extra)
-
-    def _main(self, *args: Any, **extra: Any) -> Any:
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-                stream.reconfigure(errors="replace")  # names may have letters that the encoding lacks
-        return super().main(*args, **extra)
+            for stream in (sys.stdout, sys.stderr):
+                if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+                    stream.reconfigure(errors="replace")  # names may have letters that the encoding lacks
+            return super().main(*args, **extra)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         for arg in args:

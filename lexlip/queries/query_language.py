@@ -24,6 +24,8 @@ photo of a caption:
 - what is a part of something else: "tracks with no trains on them", "a train yard with no trains";
 - what names no thing: "no one", "no longer".
 
+As in other search engines, NOT in capitals is a negation, too ("dog NOT cat"), except in "DO NOT ENTER".
+
 In quotation marks it always stays text. A request, such as "show me photos of dogs", means "dogs". For a
 mistyped word, `nearest_words` says what may have been meant.
 """
@@ -68,7 +70,7 @@ _OR = rf"(?:\s*,)?\s+(?:or|nor|and(?=\s+(?:\w+s|people|men|women|children)\b))\s
 _COMMA = rf"\s*,\s*{_ARTICLE}"
 _NEGATION = (
     r"(?i)(?:\b(?:(?:but|and)\s+)?with\s+|\b(?:but|and|there\s+(?:is|are))\s+|,\s*)?"  # goes with it
-    rf"(?<![\w'’-])(?:no|without|not\s+any|but\s+not)\s+{_ARTICLE}"
+    rf"(?<![\w'’-])(?:no|without|not\s+any|but\s+not|(?-i:NOT(?!\s+[A-Z]{{2}})))\s+{_ARTICLE}"
     rf"(?P<words>{_WORD}(?:(?:{_COMMA}{_WORD})*{_OR}{_WORD})?)(?![\w'’-])"
 )
 _MAY_NEGATE = re.compile('no|without|["“]', re.IGNORECASE)  # without one, nothing is left out

@@ -143,6 +143,8 @@ def test_a_negation_leaves_words_out() -> None:
         ("no dog", "", {"no dog": ("dog",)}),
         ("there is no dog", "", {"there is no dog": ("dog",)}),
         ("a house with no ceiling", "a house", {"with no ceiling": ("ceiling",)}),
+        ("dog NOT cat", "dog", {"NOT cat": ("cat",)}),
+        ("dog AND NOT the cat OR Birds", "dog", {"AND NOT the cat OR Birds": ("cat", "birds")}),
     ],
 )
 def test_plain_negations_leave_words_out(text: str, kept: str, negations: dict[str, tuple[str, ...]]) -> None:
@@ -160,6 +162,9 @@ def test_plain_negations_leave_words_out(text: str, kept: str, negations: dict[s
     [
         "",
         "two  dogs in snow",
+        "dog not cat",
+        "DO NOT ENTER",
+        "dog NOT black cat",
         "a no parking sign",
         "no parking",
         "no dogs sign",

@@ -52,7 +52,7 @@ $(LEAN)/installed: pyproject.toml | python
 	@touch $@
 
 python:
-	@test -n "$(PYTHON)" || { echo "Found no Python 3.11, 3.12 or 3.13 that has venv: install one (on Debian: sudo apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
+	@test -n "$(PYTHON)" || { echo "Found no Python 3.11 to 3.14 that has venv: install one (on Debian: sudo apt-get install python3 python3-venv), or name it: make PYTHON=/path/to/python3" >&2; exit 2; }
 
 demo: $(LEAN)/installed
 	@$(LEAN)/bin/lexlip demo $(if $(PHOTOS),"$(PHOTOS)") --index .demo

@@ -236,6 +236,8 @@ def _start(further: Sequence[str]) -> None:
         "-Xss8m",  # Java guards the main thread below this, and LAPACK needs more than the usual 1 MB
         "--enable-native-access=ALL-UNNAMED",  # no warning when Lucene calls madvise
         f"-Djava.util.logging.config.file={_JAVA_FOLDER / 'logging.properties'}",
+        "-Xlog:all=off:stdout",  # Java's own warnings would go to standard output, among the results,
+        "-Xlog:all=warning,pagesize=off:stderr",  # and not every system has large pages
     ]
     if java.version >= 23:
         options.append("--sun-misc-unsafe-memory-access=allow")  # no warning from Lucene 9

@@ -240,6 +240,13 @@ print(system.getProperty("bridge.test"), system.getProperty("of.the.program"))
     assert run_python(code).stdout == "yes its-own\n"
 
 
+def test_what_java_says_of_its_own_is_no_output(run_python: Callable[..., Any]) -> None:
+    """It would stand among the results."""
+    done = run_python("import anserini_bridge as b; b.start_jvm(['-XX:SharedArchiveFile=none'])")
+    assert done.stdout == ""
+    assert "Not a valid shared archive file (none)" in done.stderr
+
+
 def test_options_of_the_caller_that_java_refuses(run_python: Callable[..., Any]) -> None:
     code = (
         "import anserini_bridge as b\n"

@@ -27,7 +27,7 @@ def find(tmp_path: Path) -> list[str]:
 
 
 def test_shims_that_start_nothing_are_passed_over(tmp_path: Path) -> None:
-    for version in ("3.13", "3.12", "3.11"):
+    for version in ("3.14", "3.13", "3.12", "3.11"):
         program(tmp_path / "bin" / f"python{version}", "echo 'pyenv: command not found' >&2; exit 127")
     assert find(tmp_path) == []
     program(tmp_path / "bin" / "python", f'exec "{sys.executable}" "$@"')
@@ -37,10 +37,11 @@ def test_shims_that_start_nothing_are_passed_over(tmp_path: Path) -> None:
 
 def test_one_of_each_version_newest_first(tmp_path: Path) -> None:
     """Each fake one answers as a Python of its version would."""
-    for version in ("3.10", "3.11", "3.12", "3.13", "3.14"):
+    for version in ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15"):
         program(tmp_path / "bin" / f"python{version}", f"echo {version} /usr/bin/python{version}")
-    program(tmp_path / "bin" / "python3", "echo 3.14 /usr/bin/python3.14")
-    assert find(tmp_path) == ["/usr/bin/python3.13", "/usr/bin/python3.12", "/usr/bin/python3.11"]
+    program(tmp_path / "bin" / "python3", "echo 3.15 /usr/bin/python3.15")
+    known = ("3.14", "3.13", "3.12", "3.11")
+    assert find(tmp_path) == [f"/usr/bin/python{version}" for version in known]
 
 
 def test_pythons_of_pyenv_and_paths_with_spaces(tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ def test_pythons_of_pyenv_and_paths_with_spaces(tmp_path: Path) -> None:
 
 
 def test_a_python_without_venv_is_passed_over(tmp_path: Path) -> None:
-    if sys.version_info[:2] not in {(3, 11), (3, 12), (3, 13)}:
+    if sys.version_info[:2] not in {(3, 11), (3, 12), (3, 13), (3, 14)}:
         pytest.skip("the script looks for other Pythons than this one")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "venv.py").write_text("raise ImportError")
@@ -59,7 +60,7 @@ def test_a_python_without_venv_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_of_an_environment_the_python_that_made_it(tmp_path: Path) -> None:
-    if sys.version_info[:2] not in {(3, 11), (3, 12), (3, 13)}:
+    if sys.version_info[:2] not in {(3, 11), (3, 12), (3, 13), (3, 14)}:
         pytest.skip("the script looks for other Pythons than this one")
     venv.create(tmp_path / "venv", symlinks=True)
     program(tmp_path / "bin" / "python3", f'exec "{tmp_path / "venv/bin/python3"}" "$@"')

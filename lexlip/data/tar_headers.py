@@ -93,7 +93,7 @@ def members(file: BinaryIO) -> Iterator[Member]:
                 offset = member.offset + -(-member.size // BLOCK) * BLOCK
                 regular = True
             else:
-                info = _any(tar, file, offset)
+                info = _any(tar, offset)
                 if info is None:
                     return
                 if info.size < 0 or tar.offset <= offset:  # impossible numbers
@@ -112,17 +112,26 @@ def members(file: BinaryIO) -> Iterator[Member]:
 
 
 class _Headers:
-    """A tar whose headers are read; none of them may be so long that it fills the memory."""
+    """A tar whose headers are read; none of them may be so long that it fills the memory.
+
+    A header is all that is read from where `seek` went; new versions of tarfile read it in pieces.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self._left = LONGEST_HEADER
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
+    def seek(self, offset: int) -> int:
+        self._left = LONGEST_HEADER
+        return self._file.seek(offset)
+
     def read(self, size: int = -1) -> bytes:
-        if not 0 <= size <= LONGEST_HEADER:
+        if not 0 <= size <= self._left:
             raise tarfile.ReadError(f"damaged: a header of more than {LONGEST_HEADER:,} bytes")
+        self._left -= size
         return self._file.read(size)
 
 
@@ -171,9 +180,10 @@ def _checks(header: bytes) -> bool:
     return adler & 0xFFFF == (_octal(header[148:156]) + 1) % _MODULUS
 
 
-def _any(tar: tarfile.TarFile, file: BinaryIO, offset: int) -> tarfile.TarInfo | None:
+def _any(tar: tarfile.TarFile, offset: int) -> tarfile.TarInfo | None:
     """Return the member whose header is at `offset`, None at the end mark; TarError: it is damaged there."""
-    file.seek(offset)
+    assert tar.fileobj is not None
+    tar.fileobj.seek(offset)
     try:
         return tarfile.TarInfo.fromtarfile(tar)
     except tarfile.EOFHeaderError:  # type: ignore[attr-defined]

@@ -29,6 +29,7 @@ if os.environ["SYSTEM"] == "windows":
         delattr(os, name)
     multiprocessing.get_all_start_methods = lambda: ["spawn"]
     shutil._use_fd_functions = False
+    shutil._rmtree_impl = shutil._rmtree_unsafe  # since Python 3.14
 del os.posix_fallocate
 import lexlip, lexlip.cli
 from lexlip.cli import main

@@ -144,7 +144,9 @@ def _measure(name: str) -> ir_measures.Measure:
         raise ConfigError(
             f"there is no measure {name!r} here: give one as R@5, Success@5, P@5, RR, nDCG@10, AP"
         )
-    return ir_measures.parse_measure(name)
+    kind, _, cutoff = name.partition("@")
+    measure = getattr(ir_measures, kind)
+    return measure @ int(cutoff) if cutoff else measure
 
 
 def _values(

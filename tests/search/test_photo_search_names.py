@@ -206,6 +206,7 @@ def test_what_is_similar_to_a_photo_by_the_path_of_its_file(
         "cc_00111.jpg",
     ):
         found = photos.similar(str(path), 8)
+        assert ids(photos.similar(path, 8)) == ids(found)
         assert (found.query, found.hits) == (right.query, right.hits)
     for path in (
         "/elsewhere/plain/cc_00111.jpg",

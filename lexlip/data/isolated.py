@@ -95,8 +95,14 @@ def ask(data: bytes, halved: int) -> Reply:
     it cannot be decoded: it is damaged, takes too long, or the decoder crashed.
     """
     process = _take()
-    late = threading.Timer(SECONDS, process.kill)
-    late.start()
+    late = threading.Event()
+
+    def end_late() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(SECONDS, end_late)
+    timer.start()
     try:
         answer = _exchange(process, data, halved)
     except BaseException as error:
@@ -104,10 +110,10 @@ def ask(data: bytes, halved: int) -> Reply:
         process.communicate()
         if not isinstance(error, OSError | EOFError):
             raise
-        took = "takes too long to decode" if not late.is_alive() else "its decoder crashed"
+        took = "takes too long to decode" if late.is_set() else "its decoder crashed"
         raise OSError(took) from error
     finally:
-        late.cancel()
+        timer.cancel()
     with _lock:
         _idle.append(process)
     if "error" in answer:

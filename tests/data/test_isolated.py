@@ -2,6 +2,8 @@ import io
 import multiprocessing
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,8 +67,16 @@ def test_a_picture_that_takes_too_much_memory(none_idle: None, monkeypatch: pyte
 def test_a_process_that_does_not_answer(
     none_idle: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
 ) -> None:
+    kill = subprocess.Popen.kill
+
+    def kill_slowly(process: subprocess.Popen[bytes]) -> None:  # its end is seen before this returns
+        kill(process)
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.2)
+
     (tmp_path / "process.py").write_text(code)
     with monkeypatch.context() as patch:
+        patch.setattr(subprocess.Popen, "kill", kill_slowly)
         patch.setattr(isolated, "_PROCESS", tmp_path / "process.py")
         patch.setattr(isolated, "SECONDS", 1.0)
         with pytest.raises(UnreadableImage, match=rf"^damaged \({reason}\)$"):

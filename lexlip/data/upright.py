@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lexlip.errors import DataError
+from lexlip.errors import DataError, UnreadableImage
 
 if TYPE_CHECKING:
     from lexlip.config import ImageEncoderConfig
@@ -34,7 +34,10 @@ def as_seen(picture: Image.Image) -> Image.Image:
 
     What its EXIF says of how the camera was held turns it, unless it was turned already; transparent parts
     become white; grey of more than 8 bits becomes 8 bits, by how bright it is.
+    UnreadableImage: it has no pixels.
     """
+    if 0 in picture.size:
+        raise UnreadableImage("the picture has no pixels")
     picture.load()
     return _to_rgb(_upright(picture))
 

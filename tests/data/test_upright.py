@@ -10,6 +10,7 @@ from torchvision.transforms.functional import pil_to_tensor
 from lexlip.config import ImageEncoderConfig
 from lexlip.data import decode
 from lexlip.data.upright import as_seen, pixel_array, square
+from lexlip.errors import UnreadableImage
 
 
 def turned(orientation: int, format: str = "JPEG") -> bytes:
@@ -44,6 +45,12 @@ def test_white_paper_and_eight_bits() -> None:
     assert as_seen(clear).getpixel((0, 0)) == (255, 255, 255)
     deep = Image.fromarray(np.full((8, 8), 65535, np.uint16))
     assert as_seen(deep).getpixel((0, 0)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("size", [(0, 0), (8, 0), (0, 8)])
+def test_a_picture_without_pixels_is_refused(size: tuple[int, int]) -> None:
+    with pytest.raises(UnreadableImage, match="has no pixels"):
+        as_seen(Image.new("L", size))
 
 
 def test_the_picture_that_is_given_stays_as_it_is() -> None:

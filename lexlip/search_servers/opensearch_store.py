@@ -16,7 +16,7 @@ from anserini_bridge.given_files import check_form
 from lexlip.other_engines.ask import NoIndex, ServerError
 from lexlip.other_engines.engine_contract import FIELD, EngineError, compact
 from lexlip.other_engines.servers import OpenSearch
-from lexlip.queries.query_language import FIELDS
+from lexlip.retrieval.given_table import GIVEN
 from lexlip.search_servers.photo_documents import ABOUT
 from lexlip.search_servers.photo_queries import (
     A_PHOTO,
@@ -59,7 +59,7 @@ MAPPING = {
         "place": {"type": "geo_point"},
         "folders": _WORD,
         "said": {**_WORD, "doc_values": False},
-        "given": {"properties": dict.fromkeys(FIELDS, _TEXTS)},
+        "given": {"properties": dict.fromkeys(GIVEN, _TEXTS)},
         "spelled": _WORD,
         "facts": {"type": "object", "enabled": False},
         "about": {"type": "object", "enabled": False},

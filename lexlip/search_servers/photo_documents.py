@@ -9,7 +9,7 @@
                         indexed it: seconds from the beginning of 1970 on that clock, never put back
     folders             all folders that it lies in, from the uppermost on, and
     said                the words of its captions and keywords, for filters
-    given               the same texts, and its names, as `lexlip.retrieval.given_words` has them, and
+    given               the same texts, its names and its day, as `lexlip.retrieval.given_words` has them, and
     spelled             the words of these
     facts               what a table of photos holds, which the server only keeps
 
@@ -43,14 +43,16 @@ from lexlip.retrieval.given_words import texts_of
 from lexlip.retrieval.photo import Photo, file_date
 from lexlip.retrieval.text_lines import lines_of
 from lexlip.sparse.quantize import TOO_LARGE
+from lexlip.words.file_names import date_in
 from lexlip.words.plain_text import composed
 
 FORMAT = 2
 ABOUT = "lexlip"
 MODIFIED = "modified"
 """What an index says of itself, in `extra`, whose documents have this field: those of older ones lack it."""
-BY_CLOCK = 3
-"""Its value there; in older indexes the field has no dates in names (1), or seconds since 1970 in UTC (2)."""
+NEWEST = 4
+"""Its value there; in older indexes the field has no dates in names (1), or seconds since 1970 in UTC (2); or
+`given` has no days (3)."""
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
@@ -247,7 +249,7 @@ def _searched(id: str, facts: dict[str, Any]) -> dict[str, Any]:
     lines = [line for line, *_ in facts["text"] or ()]
     given = {
         name: [" ".join(words) for words in of_field if words]
-        for name, of_field in texts_of(id, texts, lines).items()
+        for name, of_field in texts_of(id, texts, lines, facts["taken"] or date_in(id)).items()
     }
     return {
         "taken": facts["taken"],

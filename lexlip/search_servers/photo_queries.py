@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lexlip.errors import DataError
-from lexlip.queries.query_language import FIELDS
 from lexlip.retrieval.circle import Circle
 from lexlip.retrieval.filters import FROM_WHERE, LAST, Filters, words_of
-from lexlip.retrieval.given_words import Phrase
+from lexlip.retrieval.given_words import TAKEN, Phrase
 from lexlip.search_servers.photo_documents import key_of
 from lexlip.words.plain_text import composed
 
@@ -135,10 +134,10 @@ def meets(filters: Filters, by_file: bool) -> list[Condition]:
     return asked
 
 
-def was_given(phrase: Phrase, fields: Sequence[str] = FIELDS, beside: bool = True) -> Condition:
+def was_given(phrase: Phrase, fields: Sequence[str], beside: bool = True) -> Condition:
     """Return the condition that a photo has the words of a phrase in one field; beside each other, or not."""
-    exact = beside and len(phrase.words) > 1
-    return any_of((_beside if exact else _together)(phrase, f"given.{name}") for name in fields)
+    where = _beside if beside and len(phrase.words) > 1 else _together
+    return any_of(where(phrase, f"given.{name}") for name in fields if name != TAKEN or phrase.dates)
 
 
 def _together(phrase: Phrase, field: str) -> Condition:

@@ -34,8 +34,8 @@ from lexlip.registry import BM25, MODELS
 from lexlip.retrieval.collection import describe_collection, given_again
 from lexlip.retrieval.photo import Listed
 from lexlip.search_servers.photo_documents import (
-    BY_CLOCK,
     MODIFIED,
+    NEWEST,
     NO_TEXT,
     About,
     TextFacts,
@@ -254,7 +254,7 @@ def _of_photos(metadata: IndexMetadata, source: Source, listed: float, text: boo
     """Return the same of an index of these photos, whose text is read or not."""
     extra = {
         "reader": READER,
-        MODIFIED: BY_CLOCK,
+        MODIFIED: NEWEST,
         **describe_collection(source, ROOT, listed),
         **({"text": 1} if text else {}),
     }
@@ -382,7 +382,7 @@ class _Run:
             self.held = set(held.ids())
         self._check_deletions(len(plan.deleted - self.moved))
         self.moved |= plan.moved
-        if self.about.metadata.extra.get(MODIFIED) != BY_CLOCK:
+        if self.about.metadata.extra.get(MODIFIED) != NEWEST:
             self.index.make(there=True)  # before a document has the new field
         self.changed |= self._ids(plan.changes.changed)
         following = ServerAlbums(self.index).following(plan.moves(self.source))
@@ -410,7 +410,7 @@ class _Run:
         captions = {item.id: item.captions for item in items if listed[item.id].captions != item.captions}
         self.described += len(captions)
         facts = {id: {"captions": list(texts)} for id, texts in captions.items()}
-        if self.about.metadata.extra.get(MODIFIED) != BY_CLOCK:
+        if self.about.metadata.extra.get(MODIFIED) != NEWEST:
             others = set(held.ids()) - plan.moved - self._ids(plan.known)
             facts = {id: facts.get(id, {}) for id in sorted(others)}
         self.index.write_facts(facts, add)

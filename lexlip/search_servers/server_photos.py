@@ -15,7 +15,7 @@ from lexlip.data.files import Place
 from lexlip.errors import UnreadableImage
 from lexlip.queries.query_language import edit_distances
 from lexlip.retrieval.filters import Filters, group_alike
-from lexlip.retrieval.given_table import FEWEST_LETTERS
+from lexlip.retrieval.given_table import FEWEST_LETTERS, GIVEN
 from lexlip.retrieval.given_words import Phrase
 from lexlip.retrieval.photo import Dated, Photo, dated
 from lexlip.retrieval.photo_table import PhotoTable
@@ -28,7 +28,7 @@ UNNAMED = "no folder of photos is named: give --photos FOLDER"
 _FACTS = ("id", "facts")
 _MOST = 10_000  # folders, and words that a mistyped one may stand for
 _LONGEST = 30  # letters of a mistyped word: a regular expression has at most 1,000 characters
-_HAS = {name: Has(field) for name, field in (("dated", "taken"), ("captioned", "said"), ("located", "place"))}
+_LOCATED = Has("place")
 
 
 class ServerPhotos(PhotoTable):
@@ -40,8 +40,14 @@ class ServerPhotos(PhotoTable):
 
     may_lack_places = False
 
-    def __init__(self, index: PhotoIndex, folders: Sequence[str] = (), by_file: bool = False) -> None:
-        self._index, self._by_file = index, by_file
+    def __init__(
+        self,
+        index: PhotoIndex,
+        folders: Sequence[str] = (),
+        by_file: bool = False,
+        given: Sequence[str] = GIVEN,
+    ) -> None:
+        self._index, self._by_file, self._given = index, by_file, given
         self._folders = [os.path.realpath(folder) for folder in folders]
 
     def close(self) -> None:
@@ -74,7 +80,7 @@ class ServerPhotos(PhotoTable):
         return {photo.id: photo.place for photo in self.get(ids) if photo and photo.place}
 
     def located(self, filters: Filters) -> NDArray[np.float64]:
-        places = self.places(self._that([*meets(filters, self._by_file), _HAS["located"]]))
+        places = self.places(self._that([*meets(filters, self._by_file), _LOCATED]))
         return np.array(list(places.values()), dtype=np.float64).reshape(-1, 2)
 
     def dates(self) -> list[Dated]:
@@ -96,7 +102,7 @@ class ServerPhotos(PhotoTable):
 
     def given_counts(self, wanted: Sequence[Phrase]) -> tuple[int, list[int]]:
         number, *counts = self._index.counts(
-            [all_of(()), *(was_given(phrase, beside=False) for phrase in wanted)]
+            [all_of(()), *(was_given(phrase, self._given, beside=False) for phrase in wanted)]
         )
         return number, counts
 
@@ -121,7 +127,7 @@ class ServerPhotos(PhotoTable):
         self, wanted: Sequence[Phrase], weights: Sequence[float], number: int
     ) -> list[tuple[str, float]]:
         parts = [
-            Scored(was_given(phrase), weight)
+            Scored(was_given(phrase, self._given), weight)
             for phrase, weight in zip(wanted, weights, strict=True)
             if weight > 0
         ]
@@ -138,12 +144,15 @@ class ServerPhotos(PhotoTable):
     def _facets(self) -> dict[str, Any]:
         folders = self._index.terms("folders", ".*", _MOST)
         first, last = (self._index.first("taken", order) for order in ("asc", "desc"))
+        with_date, captioned, located = self._index.counts([Has("taken"), Has("said"), _LOCATED])
         return {
             "folders": [{"folder": name, "photos": folders[name]} for name in sorted(folders)],
             "first": first and first[:10],
             "last": last and last[:10],
-            **dict(zip(_HAS, self._index.counts(list(_HAS.values())), strict=True)),
+            "dated": with_date,
             "by_file_time": self._index.count(Has(MODIFIED)) if self._by_file else 0,
+            "captioned": captioned,
+            "located": located,
         }
 
     # ---- files ----

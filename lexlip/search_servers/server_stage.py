@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from anserini_bridge import IndexMetadata, IndexMismatch, UnknownId, check_same_vocabulary
 from anserini_bridge.sparse_rows import Rows
-from lexlip.queries.query_language import nearest_words
+from lexlip.queries.query_language import FIELDS, nearest_words
 from lexlip.retrieval.filters import Filters
+from lexlip.retrieval.given_table import GIVEN
 from lexlip.retrieval.given_words import exactly
 from lexlip.retrieval.photo_table import PhotoTable
 from lexlip.search.stages.impact import FEWEST, SUGGESTING, ImpactStage, near_in, suggest
-from lexlip.search_servers.photo_documents import MODIFIED, About
+from lexlip.search_servers.photo_documents import MODIFIED, NEWEST, About
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.photo_queries import (
     Condition,
@@ -172,11 +173,15 @@ class ServerStage(ImpactStage):
         return ServerStage(self.server, *how, folders=self._folders)
 
     def tables(self) -> list[PhotoTable]:
-        return [ServerPhotos(self.server, self._folders, self._by_file)]
+        return [ServerPhotos(self.server, self._folders, self._by_file, self._given)]
 
     @property
     def _by_file(self) -> bool:
         return MODIFIED in self.metadata.extra
+
+    @property
+    def _given(self) -> Sequence[str]:
+        return GIVEN if self.metadata.extra.get(MODIFIED) == NEWEST else FIELDS
 
     def meets(self, filters: Filters) -> list[Condition]:
         """Return the conditions of filters."""
@@ -195,7 +200,7 @@ class ServerStage(ImpactStage):
         self, conditions: Iterable[Condition], without: Sequence[str] = (), not_given: Sequence[str] = ()
     ) -> Allowed:
         """Return, for `search`, the photos that meet conditions, without words held, or given to them."""
-        gone = map(was_given, exactly(not_given))
+        gone = [was_given(phrase, self._given) for phrase in exactly(not_given)]
         return Allowed(all_of(conditions, [*self._holding(without), *gone]), self.server)
 
     def allow(

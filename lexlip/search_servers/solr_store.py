@@ -57,6 +57,7 @@ _FIELDS = """
     <field name="given.name" type="texts" indexed="true" stored="false" multiValued="true"/>
     <field name="given.folder" type="texts" indexed="true" stored="false" multiValued="true"/>
     <field name="given.text" type="texts" indexed="true" stored="false" multiValued="true"/>
+    <field name="given.taken" type="texts" indexed="true" stored="false" multiValued="true"/>
     <field name="facts" type="string" indexed="false" stored="true"/>
     <field name="about" type="string" indexed="false" stored="true"/>
     <field name="album" type="string" indexed="true" stored="false" docValues="true"/>

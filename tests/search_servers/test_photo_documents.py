@@ -67,9 +67,10 @@ def test_facts_come_back(tmp_path: Path) -> None:
     assert document["given"]["folder"] == ["ete 2019 snowman", "ete 2019 snow man"]
     assert {"key", "wörd", "file"} <= set(document["said"])
     assert [line.text for line in photo.text] == ["Exit 12", "to the SnowMan"]
-    assert document["given"] == {  # servers do not learn the words of its day
-        name: [" ".join(words) for words in texts] for name, texts in photo.given.items() if name != TAKEN
+    assert document["given"] == {
+        name: [" ".join(words) for words in texts] for name, texts in photo.given.items()
     }
+    assert {"july 2019", "1 7 2019", "1st july 2019"} <= set(document["given"][TAKEN])
     assert document["given"]["text"] == ["exit 12 to the snowman", "exit 12 to the snow man"]
     changed = with_facts(document, {"captions": ["other words"]})
     assert changed["given"]["caption"][0] == "other words"

@@ -16,8 +16,9 @@ from lexlip.data import Given, Scenes
 from lexlip.errors import DataError
 from lexlip.other_engines import ask
 from lexlip.queries.photo_vectors import PhotoVectors
+from lexlip.retrieval.given_words import TAKEN
 from lexlip.search_servers import photo_index, server_indexing
-from lexlip.search_servers.photo_documents import MODIFIED, key_of, with_facts
+from lexlip.search_servers.photo_documents import MODIFIED, NEWEST, key_of, with_facts
 from lexlip.search_servers.photo_index import PhotoIndex
 from lexlip.search_servers.server_albums import ServerAlbums
 from tests.cli.conftest import ALL, Run, as_json, error
@@ -42,6 +43,29 @@ def test_the_report_is_that_of_an_index_in_a_folder(lexlip: Run, photos: Path, a
             del here[name], there[name]
         assert here == there
     assert not list(Path().glob(f"*{address[-6:]}*"))
+
+
+def test_an_older_index_learns_the_days_of_photos(lexlip: Run, photos: Path, address: str) -> None:
+    """One in whose documents `given` has no days."""
+    (photos / "0.jpg").rename(photos / "IMG_20190704.jpg")
+    indexed(lexlip, address)
+    index = PhotoIndex.at(address)
+    about = index.described()
+    about.metadata.extra[MODIFIED] = NEWEST - 1
+    older = [with_facts(one, {}) for one in index.get(["IMG_20190704.jpg"])]
+    for document in older:
+        del document["given"][TAKEN]
+    index.write([(key_of(document["id"]), document) for document in older])
+    index.say(about)
+    index.refresh()
+
+    def by_day() -> list[list[str]]:
+        hits = as_json(lexlip, "search", "july 2019", "--server", address)["hits"]
+        return [[word for word in hit["words"] if word.startswith("taken:")] for hit in hits[:1]]
+
+    assert by_day() in ([], [[]])
+    assert counts(indexed(lexlip, address)) == {"unchanged": 6}
+    assert by_day() == [["taken:july", "taken:2019"]]
 
 
 def test_an_older_index_learns_the_times_of_files(lexlip: Run, photos: Path, address: str) -> None:

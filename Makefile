@@ -163,17 +163,15 @@ models:
 		echo dist/$$name.tar.gz; \
 	done
 
-# What is not published is taken from dist.
-extras: export PIP_FIND_LINKS := $(CURDIR)/dist
 extras:
-	@mkdir -p dist; for extra in $(EXTRAS); do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)[$$extra]" TRY=$$extra || exit 1; done
+	@for extra in $(EXTRAS); do $(MAKE) --no-print-directory alone WHAT="$(CURDIR)[$$extra]" TRY=$$extra || exit 1; done
 
 # What a user has who installs WHAT, and nothing else: outside the clone, in an environment that is removed again.
 alone: | python
 	@echo "trying $(WHAT) in an environment of its own"
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export PYTHONPATH= && \
 	$(PYTHON) -m venv "$$folder/venv" && \
-	"$$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$(WHAT)" && \
+	"$$folder/venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile "$(WHAT)" $(if $(filter languages,$(TRY)),"$(CURDIR)/languages") && \
 	cd "$$folder" && venv/bin/python "$(CURDIR)/tools/try_extra.py" $(TRY)
 
 clean:

@@ -140,6 +140,8 @@ def find_location(location: str) -> Place:
 
     UnreadableImage: it is not there any more, or is no file. DataError: there is no user of that home.
     """
+    if "\0" in location:
+        raise UnreadableImage("no file has such a name", location)
     path = path_of(location)
     tar = next((above for above in path.parents if above.suffix.lower() == ".tar" and above.is_file()), None)
     if tar is None:

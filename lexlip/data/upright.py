@@ -34,11 +34,14 @@ def as_seen(picture: Image.Image) -> Image.Image:
 
     What its EXIF says of how the camera was held turns it, unless it was turned already; transparent parts
     become white; grey of more than 8 bits becomes 8 bits, by how bright it is.
-    UnreadableImage: it has no pixels.
+    UnreadableImage: it has no pixels, or they cannot be read.
     """
     if 0 in picture.size:
         raise UnreadableImage("the picture has no pixels")
-    picture.load()
+    try:
+        picture.load()
+    except Exception as error:  # decoders raise nearly anything for a damaged file
+        raise UnreadableImage(f"the picture cannot be read: {error}") from error
     return _to_rgb(_upright(picture))
 
 

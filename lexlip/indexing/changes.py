@@ -170,17 +170,21 @@ def _written_after(
 def find_known(source: Source, changes: Changes, table: PhotoTable) -> Known:
     """Find new and changed photos whose content is that of an indexed one.
 
-    A new photo is compared with those that are gone, and a changed one with itself: by the size of the file,
-    then by its digest. Only files of a size that fits are read. Each photo that is gone is found once.
+    A changed photo is compared with itself, and then, as a new one, with those that are gone and with other
+    changed ones, since files may have been renumbered: by the size of the file, then by its digest. Only
+    files of a size that fits are read. Each photo is found once.
     """
-    gone = _by_content(photo for photo in table.get(changes.gone) if photo)
     known: Known = {}
-    for number in changes.new:
-        if found := _find(source, number, gone):
-            known[number] = found
+    others = [photo for photo in table.get(changes.gone) if photo]
     changed = [source.items[number].id for number in changes.changed]
     for number, photo in zip(changes.changed, table.get(changed), strict=True):
         if photo and (found := _find(source, number, _by_content([photo]))):
+            known[number] = found
+        elif photo:
+            others.append(photo)
+    contents = _by_content(others)
+    for number in (*changes.new, *changes.changed):
+        if number not in known and (found := _find(source, number, contents)):
             known[number] = found
     return known
 
@@ -279,13 +283,18 @@ class Plan:
 
     @property
     def moved(self) -> set[str]:
-        """Former ids of photos that have another one now."""
+        """Former ids, which are gone, of photos that have another one now."""
         return {id for id, _ in self.known.values()}.intersection(self.changes.gone)
 
     def moves(self, source: Source) -> dict[str, str]:
-        """Return the new ids of photos by their former ones."""
-        moved = self.moved
-        return {id: source.items[number].id for number, (id, _) in self.known.items() if id in moved}
+        """Return the new ids of photos by their former ones.
+
+        A former one is gone, or is that of another known photo now. If an unknown one has it, that is the
+        photo, edited, and the other a copy of what it was.
+        """
+        now = {source.items[number].id: id for number, (id, _) in self.known.items()}
+        left = {*self.changes.gone, *now}
+        return {id: new for new, id in now.items() if id != new and id in left}
 
     @property
     def deleted(self) -> set[str]:

@@ -250,12 +250,12 @@ class _Update:
         )
         skipped = {skip.id for skip in done.skipped}
         new, changed = self._ids(plan.changes.new) - skipped, self.changed - skipped
-        moved = new & self._ids(plan.known)
-        added = len(new) - len(moved)
+        moved = set(plan.moves(self.source).values()) - skipped
+        added = len(new - moved)
         return Updated(
             **{**vars(done), "seconds": time.perf_counter() - started},
             added=added,
-            changed=len(changed),
+            changed=len(changed - moved),
             deleted=plan.held + added - done.photos,
             unchanged=0,
             moved=len(moved),
@@ -320,6 +320,8 @@ class _Update:
     def report(self, started: float, listed: float) -> Updated:
         """Return what was done; see `lexlip.indexing.report.report`."""
         plan, photos = self.plan, self.photos
+        moved = set(plan.moves(self.source).values())
+        copies = self._ids(plan.changes.new) & self._ids(plan.known) - moved
         return report(
             Updated,
             self.index,
@@ -328,11 +330,11 @@ class _Update:
             read_metadata(self.index).postings,
             [*plan.skipped, *(photos.skipped if photos else ())],
             len(plan.to_encode) - len(photos.indices) if photos else 0,
-            added=len(self.encoded - self.changed),
-            changed=len(self.changed - self.lost - self.away - plan.damaged),
+            added=len(self.encoded - self.changed | copies),
+            changed=len(self.changed - self.lost - self.away - plan.damaged - moved),
             deleted=len(plan.deleted) + len(self.lost),
             unchanged=plan.changes.unchanged,
-            moved=len(plan.moved),
+            moved=len(moved),
             described=plan.described,
             repaired=len(self.encoded & plan.damaged),
             damaged_files=len(self.damage.files),

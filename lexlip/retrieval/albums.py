@@ -133,15 +133,18 @@ class Albums:
         Args:
             moved: their new ids by the former ones.
         """
-        self._follow(moved, written=False)
-        yield
-        self._follow(moved, written=True)
-
-    def _follow(self, moved: Mapping[str, str], written: bool) -> None:
+        held = []
         for name, ids in self.all() if moved else ():
-            if held := [id for id in ids if _can_hold(moved.get(id, "\n"))]:
-                with suppress(DataError):
-                    self.change(name, [moved[id] for id in held], held if written else ())
+            if former := [id for id in ids if _can_hold(moved.get(id, "\n"))]:
+                new = [moved[id] for id in former]
+                held.append((name, new, [id for id in former if id not in new]))  # files may be renumbered
+        for name, new, _ in held:
+            with suppress(DataError):
+                self.change(name, new)
+        yield
+        for name, new, former in held:
+            with suppress(DataError):
+                self.change(name, new, former)
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[Path]:

@@ -313,7 +313,6 @@ class PhotoSearch:
 
         Raises:
             DataError: a weight is not a positive number.
-            QueryError: there are no words, or the index does not know any.
         """
         if not isinstance(terms, Mapping):
             raise DataError(f"words are {terms!r}: give them with their weights, as in {{'dog': 1.0}}")
@@ -352,9 +351,11 @@ class PhotoSearch:
             DataError: k is less than 1; the cursor is of another state of the index, or of another listing;
                 or the index is too old to list its photos.
         """
-        from lexlip.search.listing import page_by_date
+        from lexlip.search.listing import Order, page_by_date
 
         _check_number(k)
+        if order not in get_args(Order):
+            raise DataError(f"order is {order!r}: give one of {', '.join(get_args(Order))}")
         with self._state(cursor) as state:
             return page_by_date(state, k, self._filled(filters) or None, cursor, order)
 
@@ -549,7 +550,9 @@ def _check_number(k: int) -> None:
 
 
 def _check_how(how: How) -> None:
-    """Raise DataError if a program gives what no search takes."""
+    """Raise DataError or TypeError if a program gives what no search takes."""
+    if unknown := how.keys() - How.__annotations__.keys():
+        raise TypeError(f"a search takes no {min(unknown)!r}: it takes {', '.join(How.__annotations__)}")
     suggest, lowest = how.get("suggest", 0), how.get("min_score")
     if suggest is not None and (not isinstance(suggest, SupportsIndex) or index(suggest) < 0):
         raise DataError(f"suggest is {suggest!r}: give the number of words to suggest, 0 or more")

@@ -352,6 +352,8 @@ class _Run:
     encoded: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
+    renamed: set[str] = field(default_factory=set)
+    copies: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
     away: set[str] = field(default_factory=set)
     described: int = 0
@@ -385,7 +387,10 @@ class _Run:
         if self.about.metadata.extra.get(MODIFIED) != NEWEST:
             self.index.make(there=True)  # before a document has the new field
         self.changed |= self._ids(plan.changes.changed)
-        following = ServerAlbums(self.index).following(plan.moves(self.source))
+        moves = plan.moves(self.source)
+        self.renamed.update(moves.values())
+        self.copies |= self._ids(plan.changes.new) & self._ids(plan.known) - self.renamed
+        following = ServerAlbums(self.index).following(moves)
         with following, self.index.bulks() as add:
             self._write_known(plan, add)
             self._write_described(plan, held, add)
@@ -486,11 +491,11 @@ class _Run:
             return Indexed(**done, resumed=len(self.held - self.encoded) - deleted)
         return Updated(
             **done,
-            added=len(self.encoded - self.held),
-            changed=len(self.changed - self.lost - self.away),
+            added=len(self.encoded - self.held | self.copies),
+            changed=len(self.changed - self.lost - self.away - self.renamed),
             deleted=deleted,
             unchanged=len((self._ids(plan.unchanged) & self.held) - self.changed),
-            moved=len(self.moved),
+            moved=len(self.renamed),
             described=self.described,
             kept=plan.kept + len(self.away),
             listed_ahead=max(0.0, self.about.metadata.extra["listed"] - self.listed),

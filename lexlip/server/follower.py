@@ -204,11 +204,11 @@ def _folder(name: str) -> Path:
     return place
 
 
-def is_ignored(path: Path, index: Path, places: Iterable[Path] = ()) -> bool:
+def is_ignored(path: Path, index: Path, places: Iterable[Path] = (), hidden: bool = False) -> bool:
     """Return whether a change has nothing to do with photos: hidden, or of an index, such as thumbnails.
 
     What the watched places are called, such as ../Pictures or ~/.photos, and what lies above them, hides
-    nothing.
+    nothing. `hidden`: photos may be hidden, too.
     """
     above = (place for place in places if path.is_relative_to(place))
     place = max(above, key=lambda place: len(place.parts), default=None)  # one may be hidden in another
@@ -216,7 +216,7 @@ def is_ignored(path: Path, index: Path, places: Iterable[Path] = ()) -> bool:
     if (
         path.suffix == ".tmp"
         or path.is_relative_to(index)
-        or any(part.startswith(".") for part in below.parts)
+        or (not hidden and any(part.startswith(".") for part in below.parts))
     ):
         return True
     folders = [(place or Path()) / folder for folder in below.parents]

@@ -25,6 +25,7 @@ from lexlip.queries.query_language import Query, parse_query
 from lexlip.registry import WITH_WORDS
 from lexlip.retrieval.albums import without_broken
 from lexlip.retrieval.answer import id_of, key_of
+from lexlip.retrieval.collection import given_again
 from lexlip.retrieval.filters import Filters
 from lexlip.retrieval.gazetteer import place_at, towns_in
 from lexlip.retrieval.photo import Photo
@@ -161,12 +162,18 @@ class ServedIndex:
         self.follower.follow()
         if watch:
             places: list[Path] = []
+            included: list[str] = []
 
             def look() -> list[Path]:
-                places[:] = watched_places(self.index, read_header(self.index).extra)
+                extra = read_header(self.index).extra
+                places[:] = watched_places(self.index, extra)
+                included[:] = given_again(extra, self.index).include
                 return places
 
-            self.follower.watch(look, lambda path: is_ignored(path, self.index.resolve(), places))
+            def ignored(path: Path) -> bool:
+                return is_ignored(path, self.index.resolve(), places, hidden=bool(included))
+
+            self.follower.watch(look, ignored)
 
     async def _look(self) -> object:
         return commit_of(self.index)

@@ -107,7 +107,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{name}.jpg\t0\t{texts[0]}" for name, texts in captions.items()]
     for language in ("de", "fr"):
         (folder / f"flickr8k/captions.{language}.tsv").write_text("\n".join(rows) + "\n")
-    for place in ("photos", "PHOTOS", "SOURCE", "Pictures", "coco"):
+    for place in ("photos", "PHOTOS", "SOURCE", "Pictures", "coco", "val2017"):
         (folder / place).mkdir(exist_ok=True)
         for name, photo in photos.items():
             (folder / place / f"{name}.jpg").write_bytes(photo)
@@ -122,6 +122,11 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name, texts in captions.items()
     ]
     (folder / "coco/test.json").write_text(json.dumps({"images": images}))
+    (folder / "annotations").mkdir()
+    numbered = [{"image_id": int(name), "caption": text} for name in photos for text in captions[name]]
+    files_of = [{"id": int(name), "file_name": f"{name}.jpg"} for name in photos]
+    annotations = json.dumps({"images": files_of, "annotations": numbered})
+    (folder / "annotations/captions_val2017.json").write_text(annotations)
     texts = "".join(f"{caption} {number}\n" for number in range(200) for caption in CAPTIONS)
     for name in ("captions.txt", "third.txt"):
         (folder / name).write_text(texts)

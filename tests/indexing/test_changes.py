@@ -212,11 +212,17 @@ def test_renamed_and_moved_photos(photos: Path, table: PhotoTable) -> None:
 
 
 def test_photos_that_change_names_with_each_other(photos: Path, table: PhotoTable) -> None:
-    """Each has another content now, which only photos that are gone would have."""
     (photos / "0.jpg").rename(photos / "x.jpg")
     (photos / "1.jpg").rename(photos / "0.jpg")
     (photos / "x.jpg").rename(photos / "1.jpg")
-    assert found(photos, table, [], ["0.jpg", "1.jpg"], []) == {}
+    assert found(photos, table, [], ["0.jpg", "1.jpg"], []) == {"0.jpg": "1.jpg", "1.jpg": "0.jpg"}
+
+
+def test_renumbered_photos(photos: Path, table: PhotoTable) -> None:
+    for number in reversed(range(6)):
+        (photos / f"{number}.jpg").rename(photos / f"{number + 1}.jpg")
+    names = found(photos, table, ["6.jpg"], [f"{number}.jpg" for number in range(1, 6)], ["0.jpg"])
+    assert names == {f"{number + 1}.jpg": f"{number}.jpg" for number in range(6)}
 
 
 def test_of_two_copies_one_is_the_photo_that_is_gone(photos: Path, table: PhotoTable) -> None:

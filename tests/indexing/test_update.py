@@ -326,6 +326,38 @@ def test_a_moved_photo_is_not_encoded_again(
     assert counts(update(photos, index)) == (0, 0, 0, 6)
 
 
+def test_renumbered_photos_are_not_encoded_again(
+    index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five names of six are those of other photos now, and two of them change names after that."""
+    with ImpactSearcher(index) as searcher:
+        before = searcher.vectors(IDS)
+    Albums(index).change("some", ["2.jpg", "5.jpg"])
+    for number in reversed(range(6)):
+        (photos / f"{number}.jpg").rename(photos / f"{number + 1}.jpg")
+    monkeypatch.setattr(LexLIP, "from_pretrained", pytest.fail)
+    done = update(photos, index)
+    assert (counts(done), done.moved) == ((0, 0, 0, 0), 6)
+    with ImpactSearcher(index) as searcher:
+        assert (searcher.vectors([f"{number}.jpg" for number in range(1, 7)]) != before).nnz == 0
+    assert sorted(Albums(index).ids("some")) == ["3.jpg", "6.jpg"]
+    for old, new in ("1.jpg", "x.jpg"), ("6.jpg", "1.jpg"), ("x.jpg", "6.jpg"):
+        (photos / old).rename(photos / new)
+    done = update(photos, index)
+    assert (counts(done), done.moved) == ((0, 0, 0, 4), 2)
+    assert sorted(Albums(index).ids("some")) == ["1.jpg", "3.jpg"]
+    assert counts(update(photos, index)) == (0, 0, 0, 6)
+
+
+def test_an_edited_photo_stays_in_its_album_beside_a_copy_of_what_it_was(index: Path, photos: Path) -> None:
+    Albums(index).change("some", ["2.jpg"])
+    shutil.copy(photos / "2.jpg", photos / "before.jpg")
+    new_photo(photos / "2.jpg", seed=9)
+    done = update(photos, index)
+    assert (counts(done), done.moved) == ((1, 1, 0, 5), 0)
+    assert Albums(index).ids("some") == ["2.jpg"]
+
+
 def test_other_captions_are_stored_without_encoding(
     index: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,3 +1,4 @@
+import io
 import json
 import pickle
 import shutil
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from anserini_bridge import BridgeError, ImpactSearcher, IndexNotFound, UnknownId, read_header
 from lexlip.data import Scenes, open_source
@@ -186,6 +188,20 @@ def test_pictures_that_cannot_be_read(indexed: Indexed, tmp_path: Path) -> None:
         for name, says in (("none.jpg", "No such file or directory"), ("text.jpg", "not an image")):
             with pytest.raises(DataError, match=f"^cannot read the picture .*{name}: {says}$"):
                 search.image(tmp_path / name)
+
+
+def test_pictures_of_pil_that_cannot_be_read(indexed: Indexed) -> None:
+    """Their pixels are read when they are needed."""
+    file = io.BytesIO()
+    Image.effect_noise((300, 300), 90).save(file, "JPEG")
+    cut, closed = Image.open(io.BytesIO(file.getvalue()[:2000])), Image.open(file)
+    closed.close()
+    with PhotoSearch(indexed.words) as search:
+        for picture in (cut, closed):
+            with pytest.raises(DataError, match="^the picture cannot be read: "):
+                search.image(picture)
+        with pytest.raises(DataError, match="no file has such a name$"):
+            search.image("a\0b.jpg")
 
 
 def test_what_a_picture_cannot_search(indexed: Indexed, cross_encoder: Path) -> None:
@@ -452,10 +468,13 @@ def test_values_of_other_kinds_are_refused_in_a_sentence(indexed: Indexed) -> No
             *((partial(search.words, {"dog": one}), weight) for one in ("1", None, 10**400)),
             (partial(search.words, {5: 1.0}), texts),
             (partial(search.words, {"dog": 1.0}, without=[5]), texts),
+            (partial(search.listed, order="olest"), r"^order is 'olest': give one of newest, oldest$"),
         ]
         for ask, message in wrong:
             with pytest.raises(DataError, match=message):
                 ask()
+        with pytest.raises(TypeError, match="^a search takes no 'filter': it takes filters, min_score, "):
+            search.text("dog", filter="x")  # type: ignore[call-arg]
         one, two = search.texts(sentence for sentence in ("two dogs", "a boat"))
         assert [one.query, two.query] == ["two dogs", "a boat"]
         assert search.text("dog", k=np.int64(2), min_score=np.float32(0)).hits  # type: ignore[arg-type]

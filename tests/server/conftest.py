@@ -23,11 +23,12 @@ HOSTILE = {
 }
 
 
-def indexed_now(model: Path, photos: Path, index: Path) -> Path:
+def indexed_now(model: Path, photos: Path, index: Path, include: tuple[str, ...] = ()) -> Path:
     """Index a folder as `lexlip index` does: photos that are there have not changed since."""
     listed = time.time()
     encoder = LexLIP.from_pretrained(model).fold_batch_norms()
-    index_photos(encoder, str(model), open_library(Given((str(photos),))), listed, index, workers=0)
+    source = open_library(Given((str(photos),), include=include))
+    index_photos(encoder, str(model), source, listed, index, workers=0)
     return index
 
 

@@ -1,4 +1,5 @@
 import gzip
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
@@ -194,6 +195,19 @@ def test_what_is_wrong_with_a_body_is_said(server: Serving, body: str, status: i
 def test_bodies_of_other_kinds_are_refused(server: Serving, kind: str) -> None:
     answer = server.client.post("/api/search", content=b'{"q": "dog"}', headers={"Content-Type": kind})
     assert "application/json" in problem(answer, 415)
+
+
+def test_a_body_has_one_length(server: Serving) -> None:
+    """Else what a proxy takes for its rest would be answered as a request."""
+    head = b"POST /api/search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    lengths = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+    url = server.client.base_url
+    with socket.create_connection((url.host, url.port), timeout=30) as client:
+        client.sendall(head + lengths + b"0\r\n\r\nGET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answers = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert answers.count(b"HTTP/1.1") == 1
+    assert answers.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"give Content-Length or Transfer-Encoding, not both" in answers
 
 
 def test_bodies_that_are_compressed_are_refused(server: Serving) -> None:

@@ -49,9 +49,12 @@ def test_an_update_is_found_without_a_restart(tmp_path: Path, model_folder: Path
 @pytest.mark.slow
 def test_photos_that_come_and_go_are_seen_while_watching(tmp_path: Path, model_folder: Path) -> None:
     photos = write_photos(tmp_path / "photos")
-    index = indexed_now(model_folder, photos, photos / "index")
+    index = indexed_now(model_folder, photos, photos / "index", include=(".private/",))
     with serving(index, watch=True) as server:
         until(lambda: "unchanged" in server.get("/status")["update"]["message"])
+        (photos / ".private").mkdir()
+        Image.open(photos / "0.jpg").rotate(10).save(photos / ".private" / "new.jpg")
+        until(lambda: ".private/new.jpg" in ids(server))
         (photos / "deeper").mkdir()
         Image.open(photos / "0.jpg").rotate(20).save(photos / "deeper" / "new.jpg")
         until(lambda: "deeper/new.jpg" in ids(server))

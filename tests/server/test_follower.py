@@ -227,6 +227,7 @@ def test_the_name_of_what_is_watched_hides_no_change(tmp_path: Path) -> None:
         assert not is_ignored(place / "2019" / "photo.jpg", index, [tmp_path / "other", place])
         assert is_ignored(place / ".trash" / "photo.jpg", index, [place])
         assert is_ignored(place / ".hidden", index, [place])
+        assert not is_ignored(place / ".hidden" / "photo.jpg", index, [place], hidden=True)
         assert is_ignored(index / "data-1" / "x", index, [place])
     places = [tmp_path, tmp_path / ".photos"]
     for order in (places, places[::-1]):

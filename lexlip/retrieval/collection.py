@@ -218,13 +218,20 @@ def _images(given: Given) -> tuple[str, ...]:
 
 
 def root_of(extra: dict[str, Any], index: Path) -> str:
-    """Return the folder below which all ids of an index are paths; "" if there is none."""
-    return _place(extra, "root", index) if extra.get("root") else ""
+    """Return the folder below which all ids of an index are paths, where it is now; "" if there is none."""
+    root: str = extra.get("root", "")
+    if not root:
+        return ""
+    for stored in () if extra["relative"] else extra.get("given", {}).get("sources", ()):
+        if len(stored) == 3 and f"{root}/".startswith(f"{stored[0]}/"):
+            root = place_now(stored[0], stored[1], index) + root.removeprefix(stored[0])
+            break
+    return str((index.resolve() / root).resolve())
 
 
 def check_same_photos(first: dict[str, Any], second: dict[str, Any], index: Path, other: Path) -> None:
     """Raise DataError if an id means other photos in a second index: it is a path below another folder."""
-    one, two = _place(first, "root", index), _place(second, "root", other)
+    one, two = (root_of(*of) or "several folders" for of in ((first, index), (second, other)))
     if one != two:
         raise DataError(
             f"{index} and {other} are not indexes of the same photos: the ids of the first are paths below"

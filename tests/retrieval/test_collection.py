@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from anserini_bridge import CorruptIndex, IndexHeader, IndexMetadata
-from lexlip.data import Source, open_source
+from lexlip.data import Given, Source, open_library, open_source
 from lexlip.errors import DataError
 from lexlip.retrieval.collection import (
     check_same_collection,
@@ -15,6 +15,7 @@ from lexlip.retrieval.collection import (
     check_stored,
     describe_collection,
     locate,
+    root_of,
 )
 from tests.conftest import write_photos
 from tests.data.pictures import write_tar
@@ -103,6 +104,20 @@ def test_a_collection_that_moved_with_its_index(photos: Path) -> None:
     moved = photos.with_name("moved")
     now = describe_collection(open_source(moved), moved / "index", LISTED)
     check_same_collection(was, now, moved / "index")
+
+
+def test_the_root_of_photos_that_moved_beside_their_index(photos: Path) -> None:
+    beside = photos.parent / "all"
+    beside.mkdir()
+    source = open_library(Given((str(photos.rename(beside / "photos")),)))
+    one, two = (describe_collection(source, beside / name, LISTED) for name in ("one", "two"))
+    moved = beside.rename(photos.parent / "moved")
+    assert root_of(one, moved / "one") == str(moved / "photos")
+    there = open_library(Given((str(moved / "photos"),)))
+    now = describe_collection(there, moved / "two", LISTED)
+    for other in (two, now):
+        check_same_photos(one, other, moved / "one", moved / "two")
+    assert root_of(one, photos.parent / "alone") == str(beside / "photos")
 
 
 def test_another_source(photos: Path, tmp_path: Path) -> None:

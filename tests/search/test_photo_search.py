@@ -198,9 +198,9 @@ def test_pictures_of_pil_that_cannot_be_read(indexed: Indexed) -> None:
     closed.close()
     with PhotoSearch(indexed.words) as search:
         for picture in (cut, closed):
-            with pytest.raises(DataError, match="^the picture cannot be read: "):
+            with pytest.raises(DataError, match=r"^the picture cannot be read: "):
                 search.image(picture)
-        with pytest.raises(DataError, match="no file has such a name$"):
+        with pytest.raises(DataError, match=r"no file has such a name$"):
             search.image("a\0b.jpg")
 
 
@@ -473,7 +473,7 @@ def test_values_of_other_kinds_are_refused_in_a_sentence(indexed: Indexed) -> No
         for ask, message in wrong:
             with pytest.raises(DataError, match=message):
                 ask()
-        with pytest.raises(TypeError, match="^a search takes no 'filter': it takes filters, min_score, "):
+        with pytest.raises(TypeError, match=r"^a search takes no 'filter': it takes filters, min_score, "):
             search.text("dog", filter="x")  # type: ignore[call-arg]
         one, two = search.texts(sentence for sentence in ("two dogs", "a boat"))
         assert [one.query, two.query] == ["two dogs", "a boat"]

@@ -45,6 +45,19 @@ def test_the_report_is_that_of_an_index_in_a_folder(lexlip: Run, photos: Path, a
     assert not list(Path().glob(f"*{address[-6:]}*"))
 
 
+def test_renumbered_photos_stay_in_their_albums(lexlip: Run, photos: Path, address: str) -> None:
+    """The first has another name and was edited, so it is not known whether the next is renamed or a copy."""
+    indexed(lexlip, address)
+    albums = ServerAlbums(PhotoIndex.at(address))
+    albums.change("some", ["2.jpg", "5.jpg"])
+    for number in reversed(range(6)):
+        (photos / f"{number}.jpg").rename(photos / f"{number + 1}.jpg")
+    shutil.copy(photos / "1.jpg", photos / "before.jpg")
+    Scenes(1, seed=9).image(0).save(photos / "1.jpg")
+    assert counts(indexed(lexlip, address)) == {"changed": 2, "moved": 5}
+    assert sorted(albums.ids("some")) == ["3.jpg", "6.jpg"]
+
+
 def test_an_older_index_learns_the_days_of_photos(lexlip: Run, photos: Path, address: str) -> None:
     """One in whose documents `given` has no days."""
     (photos / "0.jpg").rename(photos / "IMG_20190704.jpg")

@@ -142,8 +142,11 @@ def _exchange(process: subprocess.Popen[bytes], data: bytes, halved: int) -> dic
 
 def _take() -> subprocess.Popen[bytes]:
     with _lock:
-        if _idle:
-            return _idle.pop()
+        while _idle:
+            process = _idle.pop()
+            if process.poll() is None:
+                return process
+            process.communicate()  # it was ended meanwhile
     return subprocess.Popen(
         [sys.executable, "-P", str(_PROCESS), str(MOST_MEMORY)],
         stdin=subprocess.PIPE,

@@ -137,7 +137,7 @@ def read_texts(
     """
     report = progress if callable(progress) else lambda done, total: None
     reader, found, failed = TextReader(), dict[str, tuple[TextLine, ...]](), dict[str, str]()
-    read, stored, cost = 0, time.monotonic(), 0.0
+    read, failures, stored, cost = 0, 0, time.monotonic(), 0.0
     try:
         with ProgressBar(
             total=len(ids), unit="photo", desc="read text", disable=progress is not True, delay=1
@@ -147,6 +147,7 @@ def read_texts(
                     lines = _lines(reader, photo.picture, photo.data)
                     if lines is None:
                         failed[photo.digest] = reader_name()
+                        failures += 1
                     else:
                         found[photo.digest] = lines
                         read += 1
@@ -159,7 +160,7 @@ def read_texts(
                     cost = stored - started
     finally:
         store(found, failed)
-    return read, len(failed)
+    return read, failures
 
 
 def _lines(reader: TextReader, picture: Image.Image, data: bytes) -> tuple[TextLine, ...] | None:

@@ -48,6 +48,7 @@ def gather(places: NDArray[np.float64], box: Box, columns: int, rows: int) -> li
     steps = (box.east - box.west) / columns, (box.north - box.south) / rows
     cells = np.stack([np.floor(east / steps[0]), np.floor(north / steps[1])], axis=1)
     _, cell = np.unique(cells, axis=0, return_inverse=True)
+    cell = cell.ravel()  # NumPy 2.0.0 has a column
     order = np.argsort(cell, kind="stable")
     starts = np.flatnonzero(np.diff(cell[order], prepend=-1))
     north, east = north[order], east[order]

@@ -131,6 +131,7 @@ class PhotoSearch:
         self.stage, self.rerank = stage, rerank
         self._lock, self._refreshing = threading.Lock(), threading.Lock()
         self._keep = keep_states
+        self._behind = False  # the stage is at a newer state, which could not be read
         try:
             self._states = deque([self._newest()])  # newest first
         except BaseException:
@@ -161,9 +162,11 @@ class PhotoSearch:
         was named, and the old one stays open.
         """
         with self._refreshing:
-            if not self.stage.refresh():
+            self._behind = self.stage.refresh() or self._behind
+            if not self._behind:
                 return False
             newest = self._newest()
+            self._behind = False
             with self._lock:
                 self._states.appendleft(newest)
                 old = [self._states.pop() for _ in range(len(self._states) - 1 - self._keep)]
@@ -213,7 +216,8 @@ class PhotoSearch:
             return []
         with self._state() as state:
             asked = [self._encode(state, query) for query in queries]
-            if self.rerank is not None or any(one.without or one.narrowed or one.near for one in asked):
+            alone = (one.without or one.narrowed or one.near or one.folders for one in asked)
+            if self.rerank is not None or any(alone):
                 return [self._answer(state, one, k, {}) for one in asked]
             started = time.perf_counter()
             depth = max(k + 1, state.stage.seen)

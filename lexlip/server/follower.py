@@ -101,9 +101,9 @@ class Follower:
                 message = await self._update(prune, progress)
             except (FixableError, Problem) as error:
                 message = str(error)
-            except RuntimeError as error:
+            except (OSError, RuntimeError) as error:
                 message = f"the update failed: {error}"
-            with contextlib.suppress(FixableError):  # who searches is told
+            with contextlib.suppress(FixableError, OSError):  # who searches is told
                 await self._refresh()
             if self._again is None:
                 break
@@ -130,7 +130,7 @@ class Follower:
                 if late:
                     self._say("the newest state of the index is shown now")
                 late = False
-            except FixableError as error:  # the next look tries again
+            except (FixableError, OSError) as error:  # the next look tries again
                 late = True
                 self._say(f"the newest state of the index is not shown yet: {error}")
 

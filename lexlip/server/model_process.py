@@ -173,7 +173,8 @@ def _serve(
     """Run tasks as they come, those of one name in a thread of their own, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this process
     multiprocessing.set_start_method("spawn", force=True)  # Java may run here too
-    os.nice(5)  # searches go first
+    if hasattr(os, "nice"):  # Windows has none
+        os.nice(5)  # searches go first
     sending = threading.Lock()
     threads: dict[str, ThreadPoolExecutor] = {}
     tasks = make_tasks(*arguments)

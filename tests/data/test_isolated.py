@@ -38,6 +38,14 @@ def test_a_picture_that_crashes_the_decoder_leaves_the_others(none_idle: None) -
         assert pixels(TURNED) == expected
 
 
+def test_a_decoder_that_was_ended_while_it_waited_is_no_fault_of_the_next_picture(none_idle: None) -> None:
+    expected = pixels(TURNED)
+    (process,) = isolated._idle
+    process.kill()
+    process.wait()
+    assert pixels(TURNED) == expected
+
+
 def test_several_threads(none_idle: None) -> None:
     files = [path.read_bytes() for path in sorted(FOLDER.iterdir())]
     expected = [pixels(data) for data in files]

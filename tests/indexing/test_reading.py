@@ -125,6 +125,7 @@ def test_a_photo_on_which_the_reader_fails_stops_no_other(
 
     index, how = tmp_path / "index", {"model": model_folder}
     monkeypatch.setattr(reading, "TextReader", Fails)
+    monkeypatch.setattr(reading, "EVERY", 0)  # each is stored before the next is read
     done = lexlip.index(photos, index, text=True, **how)
     assert (done.text_read, done.text_failed, done.text_unread, done.with_text) == (2, 1, 0, 2)
     monkeypatch.undo()

@@ -324,6 +324,33 @@ def test_a_new_state_that_cannot_be_read_leaves_the_old_one_open(
         assert alike(search.text(ALL), before)
 
 
+def test_a_new_state_is_shown_once_it_can_be_read(photos: Path, tmp_path: Path, model_folder: Path) -> None:
+    index = index_words(model_folder, photos, tmp_path / "index")
+    with PhotoSearch(index) as search:
+        Scenes(1, seed=7).image(0).save(photos / "new.jpg")
+        update_photos(open_source(photos), LISTED, index, workers=0)
+        hidden = index / "data-1" / read_header(index).extra["photos"]
+        hidden.rename(tmp_path / "table")
+        with pytest.raises(BridgeError):
+            search.refresh()
+        (tmp_path / "table").rename(hidden)
+        assert search.refresh()
+        assert "new.jpg" in {hit.id for hit in search.text(ALL, k=20).hits}
+        assert not search.refresh()
+
+
+def test_several_sentences_stay_in_the_folders_that_they_name(
+    photos: Path, tmp_path: Path, model_folder: Path
+) -> None:
+    """Also in one whose name has no word."""
+    write_photos(photos / "___", 2)
+    with PhotoSearch(index_words(model_folder, photos, tmp_path / "index")) as search:
+        query = f"two dogs folder:{photos / '___'}"
+        (answer,) = search.texts([query])
+        assert {hit.id for hit in answer.hits} == {"___/0.jpg", "___/1.jpg"}
+        assert alike(answer, search.text(query))
+
+
 # ---- negations ----
 
 

@@ -31,6 +31,13 @@ def test_other_machines_need_a_token(host: str) -> None:
     assert not Access(host, TOKEN).is_known({})
 
 
+@pytest.mark.parametrize("origin", ["http://[", "null", "https://localhost.evil.example", "localhost"])
+def test_pages_of_other_sites_change_nothing(origin: str) -> None:
+    with pytest.raises(Problem, match="a page of another site"):
+        Access().check_origin("POST", {"origin": origin, "host": "localhost"})
+    Access().check_origin("POST", {"origin": "http://LocalHost:80", "host": "localhost:80"})
+
+
 def test_a_short_token_is_refused() -> None:
     with pytest.raises(ConfigError, match="at least 12 ASCII characters"):
         Access(token="eleven sign")

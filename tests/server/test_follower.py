@@ -99,7 +99,11 @@ async def test_who_asks_meanwhile_gets_one_more_update(follower: Follower, updat
 
 @followed
 async def test_an_update_that_fails_says_why(follower: Follower, updates: Updates) -> None:
-    for error in (DataError("the folder is gone"), RuntimeError("ZeroDivisionError: no")):
+    for error in (
+        DataError("the folder is gone"),
+        RuntimeError("ZeroDivisionError: no"),
+        OSError(24, "full"),
+    ):
         follower.start()
         await updates.end.put(error)
         await until(lambda: not follower.status.running)

@@ -296,6 +296,11 @@ class Plan:
         left = {*self.changes.gone, *now}
         return {id: new for new, id in now.items() if id != new and id in left}
 
+    def copies(self, source: Source) -> set[str]:
+        """Return the ids of new photos whose content is known, and which have not moved."""
+        known = {source.items[number].id for number in self.known.keys() & {*self.changes.new}}
+        return known.difference(self.moves(source).values())
+
     @property
     def deleted(self) -> set[str]:
         """Ids of photos that are gone for good."""

@@ -321,7 +321,6 @@ class _Update:
         """Return what was done; see `lexlip.indexing.report.report`."""
         plan, photos = self.plan, self.photos
         moved = set(plan.moves(self.source).values())
-        copies = self._ids(plan.changes.new) & self._ids(plan.known) - moved
         return report(
             Updated,
             self.index,
@@ -330,7 +329,7 @@ class _Update:
             read_metadata(self.index).postings,
             [*plan.skipped, *(photos.skipped if photos else ())],
             len(plan.to_encode) - len(photos.indices) if photos else 0,
-            added=len(self.encoded - self.changed | copies),
+            added=len(self.encoded - self.changed | plan.copies(self.source)),
             changed=len(self.changed - self.lost - self.away - plan.damaged - moved),
             deleted=len(plan.deleted) + len(self.lost),
             unchanged=plan.changes.unchanged,

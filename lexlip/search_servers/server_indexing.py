@@ -389,7 +389,7 @@ class _Run:
         self.changed |= self._ids(plan.changes.changed)
         moves = plan.moves(self.source)
         self.renamed.update(moves.values())
-        self.copies |= self._ids(plan.changes.new) & self._ids(plan.known) - self.renamed
+        self.copies |= plan.copies(self.source)
         following = ServerAlbums(self.index).following(moves)
         with following, self.index.bulks() as add:
             self._write_known(plan, add)
